@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+# Every command a developer needs; `make` lists them. Python 3.10 or later, make, a C++ compiler and
+# a package index are enough: cmake, ninja and the rest come as pinned packages into .venv.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# An environment that exists keeps its Python; naming another one makes it anew.
+PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
+CPP_SOURCES = $(shell find cpp -name '*.h' -o -name '*.cpp')
+PYTHON_SOURCES := tensorrt_llm tests examples benchmarks scripts
+# The folders of that list that exist, so that a checker never trips over an absent one.
+CHECKED = $(wildcard $(PYTHON_SOURCES))
+TYPED = $(filter-out tests,$(CHECKED))
+
+.DEFAULT_GOAL := help
+# The targets share .venv and build/, and the order of the tests is part of the output.
+.NOTPARALLEL:
+.PHONY: help setup demo test test-cpp test-python lint format clean distclean
+
+help:  ## List the commands
+	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
+	@echo
+	@echo 'Variables: PYTHON=python3.12   the Python that .venv is made with'
+	@echo '           SYSTEM_SITE=1       use the torch that this Python already has'
+	@echo '           TORCH_INDEX=URL     an extra package index to take torch from'
+	@echo '           TESTS=tests/unittest/inputs   what make test-python runs'
+
+setup:  ## Make .venv, build the extension module, install (seconds when nothing changed)
+	@$(PYTHON) scripts/setup_env.py $(if $(SYSTEM_SITE),--system-site) \
+		$(if $(TORCH_INDEX),--torch-index $(TORCH_INDEX))
+
+demo: setup  ## Start the server on a tiny checkpoint and play the loop of repeated audio requests
+	@$(BIN)/python examples/demo.py
+
+test: test-cpp test-python  ## Run the C++ tests, then the Python tests
+
+test-cpp: setup  ## Build and run the C++ tests only
+	PYTHON="$(CURDIR)/$(BIN)/python" cpp/run_tests.sh
+
+test-python: setup  ## Run the Python tests only
+	$(BIN)/python -m pytest $(TESTS)
+
+lint: setup  ## Check formatting, lint and types (changes nothing)
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/mypy $(TYPED)
+	$(BIN)/clang-format --dry-run -Werror $(CPP_SOURCES)
+
+format: setup  ## Format Python and C++, and apply the lint fixes that are safe
+	$(BIN)/ruff check --fix $(CHECKED)
+	$(BIN)/ruff format $(CHECKED)
+	$(BIN)/clang-format -i $(CPP_SOURCES)
+
+clean:  ## Remove build outputs and caches, keep .venv
+	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## Remove .venv as well
+	rm -rf $(VENV)

@@ -1,0 +1,195 @@
+// Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+// SPDX-License-Identifier: Apache-2.0
+
+//! \file bindings.cpp
+//! The Python face of the batch manager: names, arguments, guards. Anything with a loop lives in the core.
+//!
+//! Buffers come in as contiguous numpy arrays of exactly the stated dtype (anything else is a TypeError, never a silent
+//! conversion) and are read while the interpreter's lock is released, so a caller must not resize them meanwhile.
+
+#include "bufferViews.h"
+
+#include "tensorrt_llm/batch_manager/blockKey.h"
+#include "tensorrt_llm/batch_manager/kvCacheManager.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+namespace py = pybind11;
+namespace bm = tensorrt_llm::batch_manager;
+using namespace py::literals;
+using namespace tensorrt_llm::pybind;
+
+namespace
+{
+
+template <typename Error>
+py::object registerError(py::module_& module, char const* name, py::handle bases, char const* doc)
+{
+    auto& error = py::register_exception<Error>(module, name, bases);
+    error.attr("__doc__") = doc;
+    error.attr("__module__") = "tensorrt_llm.bindings";
+    return error;
+}
+
+void bindErrors(py::module_& module)
+{
+    // A base is registered before what derives from it: translators are asked in the reverse order.
+    auto const value = py::reinterpret_borrow<py::object>(PyExc_ValueError);
+    auto const base = registerError<bm::KvCacheError>(
+        module, "KvCacheError", PyExc_RuntimeError, "Base of every error that the KV cache manager raises.");
+    auto const argument = registerError<bm::InvalidArgumentError>(
+        module, "InvalidArgumentError", py::make_tuple(base, value), "A value that no caller may pass.");
+    registerError<bm::InvalidMediaRunsError>(
+        module, "InvalidMediaRunsError", argument, "Placeholder runs that contradict each other or the prompt.");
+    registerError<bm::CapacityExceededError>(
+        module, "CapacityExceededError", base, "A need that the pool, or the sequence's reservation, can never meet.");
+    registerError<bm::UnknownSequenceError>(module, "UnknownSequenceError", base, "A sequence id that is not live.");
+    registerError<bm::InternalStateError>(
+        module, "InternalStateError", base, "An invariant of the manager does not hold: a fault of ours.");
+}
+
+void bindKey(py::module_& module)
+{
+    py::class_<bm::ReuseScope>(module, "ReuseScope", "What separates one cache from another, compared in full.")
+        .def(py::init<std::optional<std::string>, std::optional<std::int64_t>, std::int64_t, std::string>(),
+            "cache_salt"_a = py::none(), "adapter_id"_a = py::none(), "adapter_version"_a = 0, "adapter_mode"_a = "")
+        .def_readonly("cache_salt", &bm::ReuseScope::cacheSalt)
+        .def_readonly("adapter_id", &bm::ReuseScope::adapterId)
+        .def_readonly("adapter_version", &bm::ReuseScope::adapterVersion)
+        .def_readonly("adapter_mode", &bm::ReuseScope::adapterMode)
+        .def(
+            "__eq__", [](bm::ReuseScope const& self, bm::ReuseScope const& other) { return self == other; }, "other"_a,
+            py::is_operator())
+        .attr("__hash__") = py::none();
+
+    py::class_<bm::MediaRuns>(
+        module, "MediaRuns", "The media items of a prompt and the token runs that stand for them.")
+        .def(py::init(&makeMediaRuns), py::arg("digests").noconvert(), py::arg("identified").noconvert(),
+            py::arg("run_items").noconvert(), py::arg("run_positions").noconvert(), py::arg("run_lengths").noconvert(),
+            py::arg("item_rows").noconvert())
+        .def_property_readonly("num_items", [](bm::MediaRuns const& self) { return self.digests.size(); })
+        .def_property_readonly("num_runs", [](bm::MediaRuns const& self) { return self.runItems.size(); });
+}
+
+void bindResults(py::module_& module)
+{
+    py::class_<bm::SequenceAllocation>(module, "SequenceAllocation", "What a sequence got when it was added.")
+        .def_readonly("cached_tokens", &bm::SequenceAllocation::cachedTokens)
+        .def_readonly("num_blocks", &bm::SequenceAllocation::numBlocks);
+
+    py::class_<bm::KvCacheStats>(module, "KvCacheStats", "A snapshot of the pool, and counts since start.")
+        .def_readonly("max_num_blocks", &bm::KvCacheStats::maxNumBlocks)
+        .def_readonly("free_num_blocks", &bm::KvCacheStats::freeNumBlocks)
+        .def_readonly("used_num_blocks", &bm::KvCacheStats::usedNumBlocks)
+        .def_readonly("cached_num_blocks", &bm::KvCacheStats::cachedNumBlocks)
+        .def_readonly("reserved_num_blocks", &bm::KvCacheStats::reservedNumBlocks)
+        .def_readonly("tokens_per_block", &bm::KvCacheStats::tokensPerBlock)
+        .def_readonly("alloc_total_blocks", &bm::KvCacheStats::allocTotalBlocks)
+        .def_readonly("alloc_new_blocks", &bm::KvCacheStats::allocNewBlocks)
+        .def_readonly("reused_blocks", &bm::KvCacheStats::reusedBlocks)
+        .def_readonly("missed_blocks", &bm::KvCacheStats::missedBlocks)
+        .def_readonly("evicted_blocks", &bm::KvCacheStats::evictedBlocks)
+        .def_property_readonly("cache_hit_rate", &bm::KvCacheStats::cacheHitRate);
+}
+
+void bindManager(py::module_& module)
+{
+    using Manager = bm::KVCacheManager;
+    using Unlocked = py::gil_scoped_release;
+
+    py::class_<Manager>(module, "KVCacheManager", "Which blocks a sequence has, and which of them came from the cache.")
+        .def(py::init<bm::BlockId, std::int32_t, bool>(), "num_blocks"_a, "tokens_per_block"_a,
+            "enable_block_reuse"_a = true)
+        .def_property_readonly("num_blocks", &Manager::numBlocks)
+        .def_property_readonly("tokens_per_block", &Manager::tokensPerBlock)
+        .def_property_readonly("enable_block_reuse", &Manager::enableBlockReuse)
+        .def_property_readonly("num_sequences", &Manager::numSequences)
+        .def(
+            "add_sequence",
+            [](Manager& self, bm::SequenceId id, Buffer<bm::TokenId> const& tokens, bm::MediaRuns const* media,
+                bm::ReuseScope const& scope, std::int64_t maxNewTokens)
+            {
+                auto const prompt = viewOf(tokens, "tokens");
+                Unlocked const unlocked;
+                return self.addSequence(id, prompt, media, scope, maxNewTokens);
+            },
+            "sequence_id"_a, py::arg("tokens").noconvert(), "media"_a.none(true), "scope"_a.none(false),
+            "max_new_tokens"_a)
+        .def(
+            "probe",
+            [](Manager& self, Buffer<bm::TokenId> const& tokens, bm::MediaRuns const* media,
+                bm::ReuseScope const& scope)
+            {
+                auto const prompt = viewOf(tokens, "tokens");
+                Unlocked const unlocked;
+                return self.probe(prompt, media, scope);
+            },
+            py::arg("tokens").noconvert(), "media"_a.none(true), "scope"_a.none(false))
+        .def(
+            "append_tokens",
+            [](Manager& self, bm::SequenceId id, Buffer<bm::TokenId> const& tokens)
+            {
+                auto const added = viewOf(tokens, "tokens");
+                Unlocked const unlocked;
+                self.appendTokens(id, added);
+            },
+            "sequence_id"_a, py::arg("tokens").noconvert())
+        .def(
+            "append_batch",
+            [](Manager& self, Buffer<bm::SequenceId> const& ids, Buffer<bm::TokenId> const& tokens)
+            {
+                auto const rows = viewOf(ids, "sequence_ids");
+                auto const added = viewOf(tokens, "tokens");
+                Unlocked const unlocked;
+                self.appendBatch(rows, added);
+            },
+            py::arg("sequence_ids").noconvert(), py::arg("tokens").noconvert())
+        .def("commit", py::overload_cast<bm::SequenceId, std::int64_t>(&Manager::commit), "sequence_id"_a,
+            "num_written"_a, py::call_guard<Unlocked>())
+        .def(
+            "commit_batch",
+            [](Manager& self, Buffer<bm::SequenceId> const& ids, Buffer<std::int64_t> const& numWritten)
+            {
+                auto const rows = viewOf(ids, "sequence_ids");
+                auto const written = viewOf(numWritten, "num_written");
+                std::vector<std::uint8_t> changed;
+                {
+                    Unlocked const unlocked;
+                    changed = self.commitBatch(rows, written);
+                }
+                return flagsToArray(changed);
+            },
+            py::arg("sequence_ids").noconvert(), py::arg("num_written").noconvert())
+        .def("free_sequence", &Manager::freeSequence, "sequence_id"_a, py::call_guard<Unlocked>())
+        .def("reset_reuse_state", &Manager::resetReuseState, py::call_guard<Unlocked>())
+        .def(
+            "block_ids", [](Manager const& self, bm::SequenceId id) { return toArray(self.blockIds(id)); },
+            "sequence_id"_a)
+        .def(
+            "block_tables",
+            [](Manager const& self, Buffer<bm::SequenceId> const& ids)
+            {
+                auto const rows = viewOf(ids, "sequence_ids");
+                bm::BlockTables tables;
+                {
+                    Unlocked const unlocked;
+                    tables = self.blockTables(rows);
+                }
+                return toArray(tables);
+            },
+            py::arg("sequence_ids").noconvert())
+        .def("stats", &Manager::stats)
+        .def("check_integrity", &Manager::checkIntegrity, py::call_guard<Unlocked>());
+}
+
+} // namespace
+
+PYBIND11_MODULE(_bindings, module)
+{
+    module.doc() = "KV cache manager: pure bookkeeping of blocks, in C++.";
+    bindErrors(module);
+    bindKey(module);
+    bindResults(module);
+    bindManager(module);
+}

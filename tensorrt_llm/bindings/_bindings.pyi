@@ -1,0 +1,250 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""KV cache manager: pure bookkeeping of blocks, in C++.
+
+Arrays must be contiguous and of exactly the dtype shown (anything else is a TypeError). Every call
+but ``block_ids`` and ``stats`` releases the interpreter's lock while it works, so a manager is used
+by one thread at a time, or its users bring their own lock; different managers share nothing.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+class KvCacheError(RuntimeError):
+    """Base of every error that the KV cache manager raises."""
+
+class InvalidArgumentError(KvCacheError, ValueError):
+    """A value that no caller may pass."""
+
+class InvalidMediaRunsError(InvalidArgumentError):
+    """Placeholder runs that contradict each other or the prompt."""
+
+class CapacityExceededError(KvCacheError):
+    """A need that the pool, or the sequence's reservation, can never meet."""
+
+class UnknownSequenceError(KvCacheError):
+    """A sequence id that is not live."""
+
+class InternalStateError(KvCacheError):
+    """An invariant of the manager does not hold: a fault of ours."""
+
+class ReuseScope:
+    """What separates one cache from another, compared in full."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        cache_salt: str | None = None,
+        adapter_id: int | None = None,
+        adapter_version: int = 0,
+        adapter_mode: str = "",
+    ) -> None:
+        """Take the parts; InvalidArgumentError for an empty ``cache_salt``."""
+
+    def __eq__(self, other: object) -> bool: ...
+    @property
+    def cache_salt(self) -> str | None: ...
+    @property
+    def adapter_id(self) -> int | None: ...
+    @property
+    def adapter_version(self) -> int: ...
+    @property
+    def adapter_mode(self) -> str: ...
+
+class MediaRuns:
+    """The media items of a prompt and the token runs that stand for them."""
+
+    def __init__(
+        self,
+        digests: npt.NDArray[np.uint8],
+        identified: npt.NDArray[np.bool_],
+        run_items: npt.NDArray[np.int32],
+        run_positions: npt.NDArray[np.int64],
+        run_lengths: npt.NDArray[np.int64],
+        item_rows: npt.NDArray[np.int64],
+    ) -> None:
+        """Copy the description of a prompt's media; it is checked where it meets the prompt.
+
+        Args:
+            digests: uint8 ``[n_items, 32]``, an item's identity.
+            identified: bool ``[n_items]``; where False the digest means nothing, and the sequence
+                shares nothing from the block of that item's first token on.
+            run_items: int32 ``[n_runs]``, the index of a run's item.
+            run_positions: int64 ``[n_runs]``, the index in the prompt of a run's first token,
+                ascending.
+            run_lengths: int64 ``[n_runs]``, tokens of a run; those of an item sum to its rows.
+            item_rows: int64 ``[n_items]``.
+        """
+
+    @property
+    def num_items(self) -> int: ...
+    @property
+    def num_runs(self) -> int: ...
+
+class SequenceAllocation:
+    """What a sequence got when it was added."""
+
+    @property
+    def cached_tokens(self) -> int:
+        """Tokens of the prompt whose KV is there already: whole blocks, below the prompt length."""
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks in its table: those for the prompt."""
+
+class KvCacheStats:
+    """A snapshot of the pool, and counts since start."""
+
+    @property
+    def max_num_blocks(self) -> int: ...
+    @property
+    def free_num_blocks(self) -> int:
+        """Blocks that no sequence holds: empty or cached."""
+
+    @property
+    def used_num_blocks(self) -> int:
+        """Blocks that at least one sequence holds."""
+
+    @property
+    def cached_num_blocks(self) -> int:
+        """Findable blocks, held or not."""
+
+    @property
+    def reserved_num_blocks(self) -> int:
+        """Blocks promised to live sequences and not yet taken."""
+
+    @property
+    def tokens_per_block(self) -> int: ...
+    @property
+    def alloc_total_blocks(self) -> int:
+        """Entries put into block tables, new or reused."""
+
+    @property
+    def alloc_new_blocks(self) -> int:
+        """Of these, blocks taken to be written."""
+
+    @property
+    def reused_blocks(self) -> int:
+        """Prompt blocks found in the cache."""
+
+    @property
+    def missed_blocks(self) -> int:
+        """Prompt blocks that had to be taken new."""
+
+    @property
+    def evicted_blocks(self) -> int:
+        """Findable blocks given up to make room."""
+
+    @property
+    def cache_hit_rate(self) -> float:
+        """Reused / (reused + missed), 0.0 where there is neither."""
+
+class KVCacheManager:
+    """Which blocks a sequence has, and which of them came from the cache.
+
+    A call that raises has changed nothing, batches included.
+    """
+
+    def __init__(
+        self, num_blocks: int, tokens_per_block: int, enable_block_reuse: bool = True
+    ) -> None:
+        """Make a pool of ``num_blocks``; ``tokens_per_block`` is a power of two above 1."""
+
+    @property
+    def num_blocks(self) -> int: ...
+    @property
+    def tokens_per_block(self) -> int: ...
+    @property
+    def enable_block_reuse(self) -> bool: ...
+    @property
+    def num_sequences(self) -> int: ...
+    def add_sequence(
+        self,
+        sequence_id: int,
+        tokens: npt.NDArray[np.int32],
+        media: MediaRuns | None,
+        scope: ReuseScope,
+        max_new_tokens: int,
+    ) -> SequenceAllocation | None:
+        """Match the longest cached prefix, take the prompt's blocks, reserve those to finish.
+
+        A prompt of p tokens with n >= 1 new ones needs p + n - 1 slots, since the last new token
+        is never fed back.
+
+        Args:
+            sequence_id: An id that is not live.
+            tokens: int32 ``[prompt_length]``, at least one.
+            media: The prompt's media, if any.
+            scope: What the sequence may share with.
+            max_new_tokens: At least 0; the most tokens ever appended.
+
+        Returns:
+            The allocation, or None, with nothing changed, if the pool cannot promise it now.
+
+        Raises:
+            InvalidMediaRunsError: Runs contradict each other or the prompt.
+            CapacityExceededError: The need exceeds the whole pool.
+            InvalidArgumentError: A live id, an empty prompt, a negative ``max_new_tokens``.
+        """
+
+    def probe(
+        self, tokens: npt.NDArray[np.int32], media: MediaRuns | None, scope: ReuseScope
+    ) -> int:
+        """Tell the cached tokens that ``add_sequence`` would report now. Takes nothing."""
+
+    def append_tokens(self, sequence_id: int, tokens: npt.NDArray[np.int32]) -> None:
+        """Add generated tokens, and from the reservation the blocks that their KV needs.
+
+        Raises:
+            CapacityExceededError: More than ``max_new_tokens`` in all.
+            UnknownSequenceError: The id is not live.
+        """
+
+    def append_batch(
+        self, sequence_ids: npt.NDArray[np.int64], tokens: npt.NDArray[np.int32]
+    ) -> None:
+        """Append one token to each of several sequences: int64 ``[n]`` and int32 ``[n]``."""
+
+    def commit(self, sequence_id: int, num_written: int) -> bool:
+        """Say that the KV of the sequence's first ``num_written`` tokens is written.
+
+        Every block that this fills becomes findable. Where an equal block is findable already, the
+        sequence's own copy is given back and its table has the other one.
+
+        Returns:
+            Whether the table changed so.
+
+        Raises:
+            InvalidArgumentError: Backwards, or past the tokens that have slots.
+            UnknownSequenceError: The id is not live.
+        """
+
+    def commit_batch(
+        self, sequence_ids: npt.NDArray[np.int64], num_written: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Commit several sequences, int64 ``[n]`` each; returns bool ``[n]``, table changed."""
+
+    def free_sequence(self, sequence_id: int) -> None:
+        """End a sequence at any moment and give back all that it has.
+
+        Findable blocks stay findable while nobody needs the room; UnknownSequenceError if not live.
+        """
+
+    def reset_reuse_state(self) -> int:
+        """Drop every findable block; returns how many cached blocks became free.
+
+        What live sequences hold stays theirs, but neither it nor what they compute later is found.
+        """
+
+    def block_ids(self, sequence_id: int) -> npt.NDArray[np.int32]:
+        """Give the sequence's block table, int32 ``[num_blocks]``, as a copy."""
+
+    def block_tables(self, sequence_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """Give several tables, int32 ``[n, longest]``, padded with -1."""
+
+    def stats(self) -> KvCacheStats:
+        """Take a snapshot."""
+
+    def check_integrity(self) -> None:
+        """Recount everything, in time proportional to the pool; InternalStateError if wrong."""

@@ -1,0 +1,50 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""What all tests share: no network for model files, few threads, GPU tests only with a GPU."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+# Before anything imports Torch or transformers, which read these once.
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import hypothesis
+import pytest
+from support.checkpoints import build_checkpoint
+
+# Wall time on a busy machine says nothing about an example, so it fails none; a failure prints how
+# to run that very example again.
+hypothesis.settings.register_profile("repository", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("repository")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips a test marked `gpu` where there is no CUDA device."""
+    if item.get_closest_marker("gpu") is None:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+
+
+@pytest.fixture(scope="session")
+def checkpoint_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where this run's tiny checkpoints are."""
+    return tmp_path_factory.mktemp("checkpoints")
+
+
+@pytest.fixture(scope="session")
+def llama_checkpoint(checkpoint_root: Path) -> Path:
+    """A tiny text model."""
+    return build_checkpoint("llama", checkpoint_root)
+
+
+@pytest.fixture(scope="session")
+def phi4mm_checkpoint(checkpoint_root: Path) -> Path:
+    """A tiny Phi-4-multimodal."""
+    return build_checkpoint("phi4mm", checkpoint_root)
