@@ -1,0 +1,186 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""The values that pass between the input rooms, and from them to the executor.
+
+```
+PromptInputs ──▶ MediaItem + StructuredPrompt ──▶ ProcessedPrompt ──▶ executor
+ (what users     (media_io, chat_template)        (input processor)
+  write)
+```
+
+All of them are immutable. Nothing after ``ProcessedPrompt`` looks at media bytes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NewType, TypeAlias, TypedDict
+
+import numpy as np
+import torch
+
+Digest = NewType("Digest", bytes)
+"""32 bytes that stand for content. A distinct type, so that plain bytes are not taken for one."""
+
+DIGEST_BYTES = 32
+
+
+class _PromptExtras(TypedDict, total=False):
+    multi_modal_data: dict[str, Any]
+    multi_modal_uuids: dict[str, Sequence[str | None] | str]
+    mm_processor_kwargs: dict[str, Any]
+
+
+class TextPrompt(_PromptExtras):
+    """A prompt as text. Media placeholders stand in the text where the rows shall go."""
+
+    prompt: str
+
+
+class TokensPrompt(_PromptExtras):
+    """A prompt as token ids. One placeholder token stands where each item's rows shall go."""
+
+    prompt_token_ids: list[int]
+
+
+PromptInputs: TypeAlias = "str | list[int] | TextPrompt | TokensPrompt"
+
+
+def prompt_inputs(inputs: PromptInputs) -> TextPrompt | TokensPrompt:
+    """Brings every accepted prompt form to one of the two dict forms.
+
+    Raises:
+        TypeError: If the form is none of those, or a dict lacks both prompt keys.
+    """
+    if isinstance(inputs, str):
+        return TextPrompt(prompt=inputs)
+    if isinstance(inputs, list) and all(type(token) is int for token in inputs):
+        return TokensPrompt(prompt_token_ids=inputs)
+    if isinstance(inputs, dict) and ("prompt" in inputs or "prompt_token_ids" in inputs):
+        return inputs
+    raise TypeError(
+        "a prompt is a str, a list of int, or a dict with 'prompt' or 'prompt_token_ids', "
+        f"not {type(inputs).__name__}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class MediaItem:
+    """One decoded piece of media in canonical form.
+
+    Attributes:
+        modality: ``"image"`` or ``"audio"``.
+        data: The canonical payload: a ``PIL.Image.Image`` or an ``AudioData``.
+        payload_digest: Digest of modality and canonical payload; None where content could not be
+            established, which makes the item's tokens unshareable and changes nothing else.
+        uuid: The caller's id, mixed into the identity, never a replacement for content.
+        part: Where the item stood in the request, for messages.
+    """
+
+    modality: str
+    data: Any
+    payload_digest: Digest | None
+    uuid: str | None = None
+    part: str | None = None
+
+
+@dataclass(frozen=True)
+class TextSpan:
+    """Half-open character range ``[start, end)`` of a prompt text."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class MediaSpan(TextSpan):
+    """Where the placeholder text of one item stands.
+
+    Attributes:
+        item: Index of the item in the list handed to the processor.
+    """
+
+    item: int
+
+
+@dataclass(frozen=True)
+class StructuredPrompt:
+    """A prompt text that knows which characters are structure and which came from a user.
+
+    Attributes:
+        text: The whole text.
+        plain: Ordered, disjoint spans whose text is only text: special tokens spelled there are
+            tokenised as ordinary characters.
+        media: Ordered, disjoint spans of media placeholders.
+        add_special_tokens: Whether the tokenizer adds its own leading or trailing tokens.
+    """
+
+    text: str
+    plain: tuple[TextSpan, ...] = ()
+    media: tuple[MediaSpan, ...] = ()
+    add_special_tokens: bool = True
+
+
+@dataclass(frozen=True)
+class PlaceholderRun:
+    """A run of consecutive prompt tokens that hold rows of one item.
+
+    Attributes:
+        position: Index of the first token in the prompt.
+        length: Number of tokens, equal to the number of rows.
+    """
+
+    position: int
+    length: int
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessedItem:
+    """One item as the engine needs it.
+
+    Attributes:
+        modality: ``"image"`` or ``"audio"``.
+        identity: Digest of everything that decides the item's rows (payload, resolved options,
+            cross-item context, caller id); None if unknown, then nothing from the item's first
+            token on is shared.
+        runs: Exact placeholder runs in prompt order. Every token in them is one row.
+        encoder_inputs: Tensors for the family's encoder, for this item alone.
+        encoder_kwargs: Further arguments of the encoder call, for example the projection mode.
+        uuid: The caller's id, echoed in events.
+        part: Where the item stood in the request, for messages.
+    """
+
+    modality: str
+    identity: Digest | None
+    runs: tuple[PlaceholderRun, ...]
+    encoder_inputs: Mapping[str, torch.Tensor] = field(repr=False)
+    encoder_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    uuid: str | None = None
+    part: str | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Embedding rows of the item: the sum of its run lengths."""
+        return sum(run.length for run in self.runs)
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessedPrompt:
+    """What an input processor makes of a prompt: all that the executor needs to run it.
+
+    Attributes:
+        token_ids: int32 array ``[prompt_len]`` with every placeholder expanded to its rows.
+        items: The media items in prompt order.
+        text: The prompt text, if there was one.
+        adapter_mode: What the family selects from the modalities present (for example which
+            built-in adapter); part of the block key's scope.
+    """
+
+    token_ids: np.ndarray
+    items: tuple[ProcessedItem, ...] = ()
+    text: str | None = None
+    adapter_mode: str = ""
+
+    def __len__(self) -> int:
+        return len(self.token_ids)

@@ -1,0 +1,8 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Input processors, one file a family. Importing this package registers all of them."""
+
+from tensorrt_llm.inputs.processors.phi4mm import Phi4MultimodalInputProcessor
+from tensorrt_llm.inputs.processors.text import TextInputProcessor
+
+__all__ = ["Phi4MultimodalInputProcessor", "TextInputProcessor"]

@@ -1,0 +1,192 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Phi-4-multimodal: pictures and sound.
+
+A picture is cut into at most ``dynamic_hd`` crops (see ``phi4mm_image``). Sound takes 12.5 rows a
+second. The model projects sound in one of two ways, by whether a picture is in the same request, so
+a clip beside a picture is another item than the clip alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import (
+    Phi4MultimodalFeatureExtractor,
+    PretrainedConfig,
+    PreTrainedTokenizerBase,
+)
+
+from tensorrt_llm.errors import ConfigurationError, MediaError, RequestError
+from tensorrt_llm.inputs.audio_form import to_model_rate
+from tensorrt_llm.inputs.data import MediaItem
+from tensorrt_llm.inputs.image_form import model_image
+from tensorrt_llm.inputs.multimodal_data import MediaHasher
+from tensorrt_llm.inputs.processors import phi4mm_image
+from tensorrt_llm.inputs.registry import (
+    InputProcessor,
+    PreparedItem,
+    fingerprint,
+    refuse_unknown_options,
+    register_input_processor,
+)
+
+# Most crops that a request may ask for, unless the checkpoint's own setting is higher: enough for a
+# page of text, and a bound on the work that one picture can cause.
+MAX_DYNAMIC_HD = 64
+
+
+@register_input_processor("phi4_multimodal")
+class Phi4MultimodalInputProcessor(InputProcessor):
+    """Processor of Phi-4-multimodal in transformers' native layout.
+
+    One option: ``dynamic_hd``, the most crops a picture is cut into.
+
+    Raises:
+        ConfigurationError: If the checkpoint's processor settings are missing, or do not fit its
+            encoder.
+    """
+
+    modalities = ("image", "audio")
+
+    def __init__(
+        self,
+        model_path: str,
+        config: PretrainedConfig,
+        tokenizer: PreTrainedTokenizerBase,
+        hasher: MediaHasher,
+    ) -> None:
+        super().__init__(model_path, config, tokenizer, hasher)
+        self._image = phi4mm_image.ImageSettings.from_config(_image_settings(self.model_path))
+        expected = (config.vision_config.crop_size, config.vision_config.patch_size)
+        if (self._image.crop_size, self._image.patch_size) != expected:
+            raise ConfigurationError(
+                f"{self.model_path}: the processor makes crops of {self._image.crop_size} pixels "
+                f"in patches of {self._image.patch_size}, the encoder takes {expected[0]} in "
+                f"patches of {expected[1]}"
+            )
+        self._audio = _feature_extractor(self.model_path)
+        self._fingerprints = {
+            "image": fingerprint("phi4mm.image.v1", asdict(self._image)),
+            "audio": fingerprint("phi4mm.audio.v1", _audio_settings(self._audio)),
+        }
+
+    def placeholder_token_id(self, modality: str) -> int:
+        """The configured token of the modality."""
+        if modality == "image":
+            return int(self.config.vision_config.image_token_id)
+        return int(self.config.audio_config.audio_token_id)
+
+    def numbered_placeholder(self, modality: str) -> re.Pattern[str]:
+        """The published form: ``<|image_1|>``, ``<|audio_1|>``."""
+        return re.compile(rf"<\|{modality}_([0-9]{{1,9}})\|>")
+
+    def adapter_mode(self, present: frozenset[str]) -> str:
+        """Pictures select the vision adapter, sound alone the speech adapter."""
+        if "image" in present:
+            return "vision"
+        return "speech" if "audio" in present else ""
+
+    def resolve_options(self, mm_processor_kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Checks ``dynamic_hd``; its default is the checkpoint's."""
+        refuse_unknown_options(mm_processor_kwargs, ("dynamic_hd",))
+        most = mm_processor_kwargs.get("dynamic_hd")
+        if most is None:
+            return {"dynamic_hd": self._image.max_crops}
+        limit = max(MAX_DYNAMIC_HD, self._image.max_crops)
+        if type(most) is not int or not 1 <= most <= limit:
+            raise RequestError(
+                f"dynamic_hd must be an int from 1 to {limit}, not {most!r}",
+                part="mm_processor_kwargs",
+            )
+        return {"dynamic_hd": most}
+
+    def prepare(
+        self, item: MediaItem, options: Mapping[str, Any], present: frozenset[str]
+    ) -> PreparedItem:
+        """Preprocesses one picture or clip."""
+        if item.modality == "image":
+            return self._prepare_image(item, options["dynamic_hd"])
+        return self._prepare_audio(item, "vision" if "image" in present else "speech")
+
+    def _prepare_image(self, item: MediaItem, max_crops: int) -> PreparedItem:
+        image = model_image(item.data)
+        plan = phi4mm_image.plan_crops(image.height, image.width, self._image, max_crops)
+        return PreparedItem.of_rows(
+            self.placeholder_token_id("image"),
+            phi4mm_image.num_rows(plan, self._image),
+            encoder_inputs=phi4mm_image.encoder_inputs(image, plan, self._image),
+            context={"dynamic_hd": max_crops, "processor": self._fingerprints["image"]},
+        )
+
+    def _prepare_audio(self, item: MediaItem, projection: str) -> PreparedItem:
+        # Alone, never in a batch: clips padded together leak into each other.
+        features = self._extract(to_model_rate(item.data, self._audio.sampling_rate))
+        return PreparedItem.of_rows(
+            self.placeholder_token_id("audio"),
+            int(features["audio_embed_sizes"][0]),
+            encoder_inputs=features,
+            encoder_kwargs={"audio_projection_mode": projection},
+            context={"projection": projection, "processor": self._fingerprints["audio"]},
+        )
+
+    def _extract(self, samples: np.ndarray) -> dict[str, torch.Tensor]:
+        """Log-mel features of a mono clip at the model's rate."""
+        extractor = self._audio
+        if len(samples) < extractor.win_length:
+            raise MediaError(
+                f"the audio is too short: {len(samples)} samples at {extractor.sampling_rate} Hz, "
+                f"the model needs {extractor.win_length}"
+            )
+        features = extractor(samples, sampling_rate=extractor.sampling_rate, return_tensors="pt")
+        return {name: features[name] for name in ("audio_input_features", "audio_embed_sizes")}
+
+
+def _image_settings(model_path: str) -> Mapping[str, Any]:
+    """The image half of the processor settings, from either of the two layouts in use."""
+    folder = Path(model_path)
+    for name in ("preprocessor_config.json", "processor_config.json"):
+        path = folder / name
+        if path.is_file():
+            try:
+                settings = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise ConfigurationError(f"{path}: not readable as JSON: {error}") from error
+            settings = settings.get("image_processor", settings)
+            if "dynamic_hd" in settings or "size" in settings:
+                return settings
+    raise ConfigurationError(
+        f"{model_path}: no image settings in preprocessor_config.json or processor_config.json"
+    )
+
+
+def _feature_extractor(model_path: str) -> Phi4MultimodalFeatureExtractor:
+    try:
+        return Phi4MultimodalFeatureExtractor.from_pretrained(model_path, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{model_path}: cannot read audio settings: {error}") from error
+
+
+def _audio_settings(extractor: Phi4MultimodalFeatureExtractor) -> dict[str, Any]:
+    """The settings that decide features and row counts."""
+    names = (
+        "feature_size",
+        "sampling_rate",
+        "hop_length",
+        "n_fft",
+        "win_length",
+        "preemphasis",
+        "audio_compression_rate",
+        "audio_downsample_rate",
+        "audio_feat_stride",
+    )
+    settings = {name: getattr(extractor, name) for name in names}
+    # The filters stand for the mel range, which the extractor does not keep.
+    return settings | {"mel_filters": np.asarray(extractor.mel_filters).tolist()}

@@ -1,0 +1,68 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""A running executor and short ways to ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers import AutoTokenizer
+
+from tensorrt_llm.executor.executor import GenerationExecutor
+from tensorrt_llm.executor.request import GenerationRequest
+from tensorrt_llm.executor.result import GenerationResult
+from tensorrt_llm.inputs.data import ProcessedPrompt
+from tensorrt_llm.llmapi.llm_args import LlmArgs
+from tensorrt_llm.sampling_params import SamplingParams
+
+
+@contextmanager
+def running(checkpoint: Path, *, block_reuse: bool = True, **options: Any) -> Iterator[Any]:
+    """An executor on a checkpoint; options are those of ``LlmArgs``, ``kv_*`` go to the cache."""
+    cache = {name[3:]: options.pop(name) for name in list(options) if name.startswith("kv_")}
+    cache.setdefault("max_tokens", 16_384)
+    args = LlmArgs(
+        model=str(checkpoint),
+        kv_cache_config={"enable_block_reuse": block_reuse, **cache},
+        enable_chunked_prefill=options.pop("enable_chunked_prefill", True),
+        device="cpu",
+        **options,
+    )
+    executor = GenerationExecutor.create(args, AutoTokenizer.from_pretrained(checkpoint))
+    try:
+        yield executor
+    finally:
+        executor.shutdown()
+
+
+def start(
+    executor: GenerationExecutor,
+    prompt: ProcessedPrompt,
+    count: int,
+    *,
+    cache_salt: str | None = None,
+    **sampling: Any,
+) -> GenerationResult:
+    """Submits a greedy request for exactly ``count`` tokens with their logits."""
+    options = {"max_tokens": count, "ignore_eos": True, "return_generation_logits": True}
+    return executor.submit(
+        GenerationRequest(prompt, SamplingParams(**{**options, **sampling}), cache_salt)
+    )
+
+
+def text_prompt(ids: list[int] | np.ndarray) -> ProcessedPrompt:
+    """A prompt without media."""
+    return ProcessedPrompt(np.asarray(ids, np.int32))
+
+
+def assert_idle(executor: GenerationExecutor) -> dict[str, Any]:
+    """Nothing runs and nothing is held; gives the snapshot that shows it."""
+    state = executor.snapshot()
+    assert (state["numActiveRequests"], state["numQueuedRequests"]) == (0, 0)
+    assert state["kvCacheStats"]["usedNumBlocks"] == 0
+    assert state["multimodalStats"]["embeddingStore"]["pinnedCount"] == 0
+    return state

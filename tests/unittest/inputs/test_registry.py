@@ -1,0 +1,266 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""What every family shares: matching placeholders to items, expansion, identities, registration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.media import clip, picture
+from transformers import AutoConfig, AutoTokenizer, LlamaConfig, LlavaConfig
+
+from tensorrt_llm.errors import (
+    ConfigurationError,
+    MediaError,
+    PlaceholderMismatchError,
+    RequestError,
+    UnsupportedModalityError,
+)
+from tensorrt_llm.inputs.data import MediaItem, PlaceholderRun, ProcessedPrompt, StructuredPrompt
+from tensorrt_llm.inputs.multimodal_data import AudioData, MediaHasher
+from tensorrt_llm.inputs.processors import Phi4MultimodalInputProcessor, TextInputProcessor
+from tensorrt_llm.inputs.registry import (
+    InputProcessor,
+    InputProcessorRegistry,
+    PreparedItem,
+    create_input_processor,
+    fingerprint,
+)
+
+HASHER = MediaHasher()
+
+
+def image_item(seed: int = 0, width: int = 100, height: int = 100, **fields: Any) -> MediaItem:
+    data = picture(seed, width, height)
+    return MediaItem("image", data, HASHER.payload_digest("image", data), **fields)
+
+
+def audio_item(seed: int = 0, seconds: float = 0.5, **fields: Any) -> MediaItem:
+    data = AudioData(clip(seed, seconds), 16_000)
+    return MediaItem("audio", data, HASHER.payload_digest("audio", data), **fields)
+
+
+@pytest.fixture(scope="module")
+def processor(phi4mm_checkpoint: Path) -> InputProcessor:
+    tokenizer = AutoTokenizer.from_pretrained(phi4mm_checkpoint)
+    return create_input_processor(str(phi4mm_checkpoint), tokenizer, HASHER)
+
+
+def process(
+    processor: InputProcessor, text: str, items: list[MediaItem], **options: Any
+) -> ProcessedPrompt:
+    return processor.process(processor.locate_placeholders(text, items), items, options)
+
+
+def assert_runs_hold_exactly_the_placeholders(
+    processor: InputProcessor, prompt: ProcessedPrompt, plain: list[int]
+) -> None:
+    """Brute force: walk the prompt once; every placeholder belongs to the next row due."""
+    due = [
+        (processor.placeholder_token_id(item.modality), run.position + offset)
+        for item in prompt.items
+        for run in item.runs
+        for offset in range(run.length)
+    ]
+    placeholders = {processor.placeholder_token_id(kind) for kind in processor.modalities}
+    found = [
+        (token, position)
+        for position, token in enumerate(prompt.token_ids.tolist())
+        if token in placeholders
+    ]
+    assert found == due
+    rest = [token for token in prompt.token_ids.tolist() if token not in placeholders]
+    assert rest == plain
+
+
+def test_runs_of_a_mixed_prompt(processor: InputProcessor) -> None:
+    items = [audio_item(1), image_item(2, 300, 200), image_item(3), audio_item(4, 1.0)]
+    text = "<|user|>a<|image|>b<|audio|><|audio|>c<|image|><|end|>"
+    prompt = process(processor, text, items)
+    ids = [processor.tokenizer(piece)["input_ids"] for piece in ("a", "b", "c")]
+    kinds = [item.modality for item in prompt.items]
+    assert kinds == ["image", "audio", "audio", "image"]
+    assert [item.num_rows for item in prompt.items] == [125, 6, 13, 41]
+    user = processor.tokenizer.convert_tokens_to_ids("<|user|>")
+    end = processor.tokenizer.convert_tokens_to_ids("<|end|>")
+    assert_runs_hold_exactly_the_placeholders(
+        processor, prompt, [user, *ids[0], *ids[1], *ids[2], end]
+    )
+    assert prompt.token_ids.dtype == np.int32
+    assert prompt.text == text
+
+
+@given(st.lists(st.sampled_from(["image", "audio", "text"]), max_size=6))
+def test_token_ids_and_text_give_the_same_prompt(phi4mm_checkpoint: Path, kinds: list[str]) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(phi4mm_checkpoint)
+    processor = create_input_processor(str(phi4mm_checkpoint), tokenizer, HASHER)
+    items = [
+        image_item(seed) if kind == "image" else audio_item(seed)
+        for seed, kind in enumerate(kinds)
+        if kind != "text"
+    ]
+    text = "".join("so " if kind == "text" else f"<|{kind}|>" for kind in kinds) + "<|end|>"
+    by_text = process(processor, text, items)
+    by_ids = processor.process(tokenizer(text)["input_ids"], items)
+    assert by_text.token_ids.tolist() == by_ids.token_ids.tolist()
+    assert [i.identity for i in by_text.items] == [i.identity for i in by_ids.items]
+    assert [i.runs for i in by_text.items] == [i.runs for i in by_ids.items]
+    placeholders = {processor.placeholder_token_id(kind) for kind in processor.modalities}
+    plain = [token for token in tokenizer(text)["input_ids"] if token not in placeholders]
+    assert_runs_hold_exactly_the_placeholders(processor, by_text, plain)
+
+
+def test_numbered_placeholders_name_their_item(processor: InputProcessor) -> None:
+    items = [image_item(0), audio_item(0), image_item(1, 300, 200)]
+    straight = process(processor, "<|image_1|><|image_2|><|audio_1|>", items)
+    crossed = process(processor, "<|image_2|><|image_1|><|audio_1|>", items)
+    assert [item.num_rows for item in straight.items] == [41, 125, 6]
+    assert [item.num_rows for item in crossed.items] == [125, 41, 6]
+    assert straight.text == crossed.text == "<|image|><|image|><|audio|>"
+    native = process(processor, "<|image|><|image|><|audio|>", items)
+    assert [i.identity for i in native.items] == [i.identity for i in straight.items]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no place", "0 image placeholders, but 1 image items"),
+        ("<|image|><|image|>", "2 image placeholders, but 1 image items"),
+        ("<|image_2|>", "names an image that is not there: 1 were given"),
+        ("<|image_0|>", "names an image that is not there: 1 were given"),
+        ("<|image|><|audio|>", "1 audio placeholders, but 0 audio items"),
+    ],
+)
+def test_placeholders_and_items_must_agree(
+    processor: InputProcessor, text: str, message: str
+) -> None:
+    with pytest.raises(PlaceholderMismatchError, match=message):
+        process(processor, text, [image_item()])
+
+
+def test_one_item_named_twice_is_refused(processor: InputProcessor) -> None:
+    with pytest.raises(PlaceholderMismatchError, match="twice and another not at all"):
+        process(processor, "<|image_1|><|image_1|>", [image_item(0), image_item(1)])
+
+
+def test_token_ids_and_items_must_agree(processor: InputProcessor) -> None:
+    image = processor.placeholder_token_id("image")
+    with pytest.raises(PlaceholderMismatchError, match="2 image placeholders, but 1 image items"):
+        processor.process([1, image, image], [image_item()])
+    with pytest.raises(PlaceholderMismatchError, match="1 image placeholders, but 0 image items"):
+        processor.process([image], [])
+
+
+def test_a_located_prompt_must_use_every_item(processor: InputProcessor) -> None:
+    with pytest.raises(PlaceholderMismatchError, match=r"items \[\], but 1 items"):
+        processor.process(StructuredPrompt("hello"), [image_item()])
+
+
+def test_an_items_fault_names_its_part(processor: InputProcessor) -> None:
+    item = image_item(0, 3000, 2, part="messages[0].content[1]")
+    with pytest.raises(MediaError, match=r"^messages\[0\]\.content\[1\]: an image of 3000 x 2"):
+        process(processor, "<|image|>", [item])
+
+
+def test_caller_ids_are_mixed_in_and_echoed(processor: InputProcessor) -> None:
+    items = [image_item(), image_item(uuid="a"), image_item(uuid="a"), image_item(uuid="b")]
+    prompt = process(processor, "<|image|>" * 4, items)
+    none, first, second, other = (item.identity for item in prompt.items)
+    assert first == second
+    assert len({none, first, other}) == 3
+    assert [item.uuid for item in prompt.items] == [None, "a", "a", "b"]
+
+
+def test_unknown_content_has_no_identity_and_known_content_keeps_its_own(
+    processor: InputProcessor,
+) -> None:
+    unknown = MediaItem("image", picture(0), None)
+    prompt = process(processor, "<|image|><|image|>", [unknown, image_item(0)])
+    assert prompt.items[0].identity is None
+    assert prompt.items[1].identity is not None
+
+
+def test_text_models_refuse_media_and_options(llama_checkpoint: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(llama_checkpoint)
+    processor = create_input_processor(str(llama_checkpoint), tokenizer, HASHER)
+    assert isinstance(processor, TextInputProcessor)
+    assert processor.modalities == ()
+    prompt = process(processor, "hello <|image|>", [])
+    assert prompt.token_ids.tolist() == tokenizer("hello <|image|>")["input_ids"]
+    assert (prompt.items, prompt.adapter_mode) == ((), "")
+    with pytest.raises(UnsupportedModalityError, match="x: this model does not take audio; it t"):
+        process(processor, "hello", [audio_item(part="x")])
+    with pytest.raises(UnsupportedModalityError, match=r"takes: text$"):
+        processor.placeholder_text("image")
+    with pytest.raises(RequestError, match=r"unknown processor option 'dynamic_hd'.*takes: none"):
+        process(processor, "hello", [], dynamic_hd=3)
+
+
+def test_families_are_found_by_model_type(phi4mm_checkpoint: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(phi4mm_checkpoint)
+    folder = str(phi4mm_checkpoint)
+    config = AutoConfig.from_pretrained(folder)
+    by_config = create_input_processor(folder, tokenizer, HASHER, config)
+    assert isinstance(by_config, Phi4MultimodalInputProcessor)
+    assert isinstance(
+        create_input_processor(folder, tokenizer, HASHER, LlamaConfig()), TextInputProcessor
+    )
+    with pytest.raises(ConfigurationError, match="'llava'; multimodal families: phi4_multimodal"):
+        create_input_processor(folder, tokenizer, HASHER, LlavaConfig())
+
+
+def test_an_unreadable_configuration_is_named(tmp_path: Path, phi4mm_checkpoint: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(phi4mm_checkpoint)
+    with pytest.raises(ConfigurationError, match="cannot read the configuration"):
+        create_input_processor(str(tmp_path), tokenizer, HASHER)
+
+
+def test_a_model_type_has_one_processor() -> None:
+    registry = InputProcessorRegistry()
+    registry.register("a", "b")(TextInputProcessor)
+    registry.register("a")(TextInputProcessor)
+    assert registry.model_types == ("a", "b")
+    with pytest.raises(ValueError, match="'b' is already served by TextInputProcessor"):
+        registry.register("b")(Phi4MultimodalInputProcessor)
+
+
+class Framed(TextInputProcessor):
+    """A family whose item is two runs of rows with text between and around them."""
+
+    modalities = ("image",)
+
+    def placeholder_token_id(self, modality: str) -> int:
+        return 1
+
+    def prepare(
+        self, item: MediaItem, options: Mapping[str, Any], present: frozenset[str]
+    ) -> PreparedItem:
+        return PreparedItem(
+            np.array([8, 1, 1, 9, 1, 8], dtype=np.int32),
+            np.array([0, 1, 1, 0, 1, 0], dtype=bool),
+            encoder_inputs={},
+        )
+
+
+def test_an_item_may_have_text_between_its_rows(llama_checkpoint: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(llama_checkpoint)
+    framed = Framed(str(llama_checkpoint), LlamaConfig(), tokenizer, HASHER)
+    prompt = framed.process([7, 1, 7, 1], [image_item(0), image_item(1)])
+    assert prompt.token_ids.tolist() == [7, 8, 1, 1, 9, 1, 8, 7, 8, 1, 1, 9, 1, 8]
+    assert [item.runs for item in prompt.items] == [
+        (PlaceholderRun(2, 2), PlaceholderRun(5, 1)),
+        (PlaceholderRun(9, 2), PlaceholderRun(12, 1)),
+    ]
+
+
+def test_fingerprints_tell_settings_and_versions_apart() -> None:
+    assert fingerprint("v1", {"a": 1, "b": 2}) == fingerprint("v1", {"b": 2, "a": 1})
+    assert (
+        len({fingerprint("v1", {"a": 1}), fingerprint("v2", {"a": 1}), fingerprint("v1", {})}) == 3
+    )
