@@ -1,0 +1,158 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Paged attention behind transformers' attention interface.
+
+A step is one flattened batch: the new tokens of every scheduled sequence laid end to end. The
+model's layers call ``paged_attention_forward`` (registered with transformers under
+``PAGED_ATTENTION``) with that batch and the ``AttentionMetadata`` of the step, which reaches the
+layers as the keyword ``attn_metadata``. A backend writes the new keys and values to their slots
+of the paged pool and attends over each sequence's blocks. It knows block tables, not requests.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from transformers import AttentionInterface
+
+PAGED_ATTENTION = "trtllm_paged"
+
+
+@dataclass(frozen=True)
+class PagedKVPool:
+    """Keys and values of all blocks.
+
+    Attributes:
+        keys: ``[num_layers, num_blocks, tokens_per_block, num_kv_heads, head_dim]``.
+        values: Same shape.
+    """
+
+    keys: torch.Tensor = field(repr=False)
+    values: torch.Tensor = field(repr=False)
+
+    @classmethod
+    def allocate(
+        cls,
+        *,
+        num_layers: int,
+        num_blocks: int,
+        tokens_per_block: int,
+        num_kv_heads: int,
+        head_dim: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> PagedKVPool:
+        """Allocates a pool. Its content is undefined until written."""
+        shape = (num_layers, num_blocks, tokens_per_block, num_kv_heads, head_dim)
+        return cls(
+            keys=torch.empty(shape, dtype=dtype, device=device),
+            values=torch.empty(shape, dtype=dtype, device=device),
+        )
+
+    @property
+    def tokens_per_block(self) -> int:
+        """Tokens a block holds."""
+        return self.keys.shape[2]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the pool lives."""
+        return self.keys.device
+
+
+@dataclass(frozen=True)
+class SequenceAttention:
+    """One sequence's part of a step.
+
+    Attributes:
+        query_start: Index of its first new token in the flattened batch.
+        query_len: Number of its new tokens.
+        kv_len: Tokens it has in the pool once this step's are written.
+        block_table: int64 block ids on the pool's device, enough to hold ``kv_len`` tokens.
+    """
+
+    query_start: int
+    query_len: int
+    kv_len: int
+    block_table: torch.Tensor = field(repr=False)
+
+
+@dataclass(frozen=True)
+class AttentionMetadata:
+    """What a backend needs to know of a step.
+
+    Attributes:
+        pool: The paged pool.
+        slots: int64 ``[num_tokens]``: for each new token ``block * tokens_per_block + offset``.
+        sequences: In the order of the flattened batch.
+        backend: Who computes it.
+    """
+
+    pool: PagedKVPool
+    slots: torch.Tensor = field(repr=False)
+    sequences: tuple[SequenceAttention, ...]
+    backend: AttentionBackend
+
+
+class AttentionBackend(ABC):
+    """Computes attention of one layer over a flattened batch."""
+
+    @abstractmethod
+    def forward(
+        self,
+        layer: int,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        metadata: AttentionMetadata,
+        *,
+        scaling: float | None,
+        sliding_window: int | None,
+    ) -> torch.Tensor:
+        """Writes the new keys and values to the pool, then attends causally.
+
+        Args:
+            layer: Layer index into the pool.
+            query: ``[num_tokens, num_heads, head_dim]``.
+            key: ``[num_tokens, num_kv_heads, head_dim]``, with positions already applied.
+            value: Like ``key``.
+            metadata: The step.
+            scaling: Factor on the scores; None means ``head_dim ** -0.5``.
+            sliding_window: A token sees itself and the ``sliding_window - 1`` tokens before it;
+                None sees all.
+
+        Returns:
+            ``[num_tokens, num_heads, head_dim]``.
+        """
+
+
+def paged_attention_forward(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    attn_metadata: AttentionMetadata | None = None,
+    **_: Any,
+) -> tuple[torch.Tensor, None]:
+    """The function that transformers' layers call; tensors are ``[1, heads, tokens, dim]``."""
+    assert attn_metadata is not None, "the model dropped the attn_metadata keyword on its way"
+    output = attn_metadata.backend.forward(
+        int(module.layer_idx),  # type: ignore[arg-type]
+        query[0].transpose(0, 1),
+        key[0].transpose(0, 1),
+        value[0].transpose(0, 1),
+        attn_metadata,
+        scaling=scaling,
+        sliding_window=sliding_window,
+    )
+    return output[None], None
+
+
+# No mask function is registered under this name, so transformers builds no mask.
+AttentionInterface.register(PAGED_ATTENTION, paged_attention_forward)

@@ -1,0 +1,19 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Model families. Importing this package registers all of them."""
+
+from tensorrt_llm._torch.models import modeling_phi4mm
+from tensorrt_llm._torch.models.modeling_utils import (
+    DecoderModel,
+    MultimodalDecoderModel,
+    load_model,
+    register_model,
+)
+
+__all__ = [
+    "DecoderModel",
+    "MultimodalDecoderModel",
+    "load_model",
+    "modeling_phi4mm",
+    "register_model",
+]

@@ -1,0 +1,106 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Phi-4-multimodal in transformers' native layout: pictures, sound and text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+from tensorrt_llm._torch.attention_backend import PAGED_ATTENTION
+from tensorrt_llm._torch.models.modeling_utils import MultimodalDecoderModel, register_model
+
+
+@register_model("phi4_multimodal")
+class Phi4MultimodalModel(MultimodalDecoderModel):
+    """Decoder with a picture encoder and a sound encoder."""
+
+    modalities = ("image", "audio")
+
+    def __init__(self, hf_model: PreTrainedModel, *, max_seq_len: int) -> None:
+        super().__init__(hf_model, max_seq_len=max_seq_len)
+        pin_longrope(self.decoder.rotary_emb, max_seq_len)
+
+    @property
+    def decoder(self) -> Any:
+        """The decoder layers; the encoders live in the same module."""
+        return self.hf_model.model
+
+    def set_attention(self) -> None:
+        """Paged attention for the decoder; the encoders keep torch's own."""
+        self.hf_model.set_attn_implementation(
+            {"": PAGED_ATTENTION, "vision_config": "sdpa", "audio_config": "sdpa"}
+        )
+
+    @torch.no_grad()
+    def encode(
+        self, modality: str, encoder_inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
+    ) -> torch.Tensor:
+        """Encodes one picture or clip.
+
+        Args:
+            modality: ``"image"`` or ``"audio"``.
+            encoder_inputs: For a picture ``image_pixel_values`` ``[1, crops, 3, size, size]``,
+                ``image_sizes`` ``[1, 2]`` and ``image_attention_mask``
+                ``[1, crops, patches, patches]``; for a clip ``audio_input_features``
+                ``[1, frames, mels]`` and ``audio_embed_sizes`` ``[1]``.
+            encoder_kwargs: For a clip ``audio_projection_mode``, ``"speech"`` or ``"vision"``.
+
+        Returns:
+            Rows ``[num_rows, hidden_size]``.
+
+        Raises:
+            ValueError: If the model has no such modality.
+        """
+        inputs = {name: tensor.to(self.device) for name, tensor in encoder_inputs.items()}
+        config = self.hf_model.config
+        encoders: Any = self.decoder.embed_tokens_extend
+        if modality == "image":
+            encoder, token = encoders.image_embed, config.vision_config.image_token_id
+            crops_high = int(inputs["image_sizes"][0, 0]) // config.vision_config.crop_size
+            num_rows = _image_rows(inputs["image_attention_mask"], crops_high)
+        elif modality == "audio":
+            encoder, token = encoders.audio_embed, config.audio_config.audio_token_id
+            num_rows = int(inputs["audio_embed_sizes"].sum())
+        else:
+            raise ValueError(f"no encoder for {modality!r}; there is one for: image, audio")
+        # The encoders write their rows over placeholder tokens: a prompt of nothing but
+        # placeholders comes back as the rows themselves.
+        tokens = torch.full((1, num_rows), token, device=self.device)
+        blank = torch.zeros(1, num_rows, self.hidden_size, dtype=self.dtype, device=self.device)
+        return encoder(tokens, blank, **inputs, **encoder_kwargs)[0]
+
+
+def _image_rows(mask: torch.Tensor, crops_high: int) -> int:
+    """Rows the encoder makes of one picture: two patches a side to a row, and a row end a line."""
+    side = (mask.shape[-1] + 1) // 2
+    sub_crops = mask[0, 1:, 0::2, 0::2]
+    first_column = sub_crops.reshape(crops_high, -1, side, side)[:, 0, :, 0]
+    overview = side * (side + 1)
+    return overview + 1 + int(sub_crops.sum()) + int(first_column.sum())
+
+
+def pin_longrope(rotary: Any, max_seq_len: int) -> None:
+    """Fixes which of longrope's two factor sets is used, for the life of the model.
+
+    Left alone, the module picks a set by the longest position of the whole flattened step, so a
+    long request changes its short neighbours, and keys cached under one set meet queries under the
+    other. The long set serves every length; it is used whenever ``max_seq_len`` can exceed the
+    length the model was first trained with. Other rope types are left as they are.
+
+    Args:
+        rotary: The decoder's rotary embedding.
+        max_seq_len: Longest sequence that will be run, in tokens.
+    """
+    if rotary.rope_type != "longrope":
+        return
+    frequencies, rotary.attention_scaling = ROPE_INIT_FUNCTIONS["longrope"](
+        rotary.config, rotary.inv_freq.device, seq_len=max_seq_len
+    )
+    rotary.inv_freq.copy_(frequencies)
+    # Under any other name the forward pass takes the frequencies as they stand.
+    rotary.rope_type = "pinned"

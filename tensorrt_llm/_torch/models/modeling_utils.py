@@ -1,0 +1,209 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""A transformers model as the engine uses it: embeddings in, hidden states out, one flat batch.
+
+Modelling stays transformers'; a family file adds only what transformers does not say. Families
+register here by the ``model_type`` of their configuration; a text decoder needs no file.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import torch
+import transformers
+from transformers import PretrainedConfig, PreTrainedModel
+
+from tensorrt_llm._torch.attention_backend import PAGED_ATTENTION, AttentionMetadata
+from tensorrt_llm.errors import ConfigurationError
+
+
+class DecoderModel:
+    """A decoder-only model. Holds no per-request state.
+
+    Args:
+        hf_model: The loaded transformers model, in evaluation mode on its device.
+        max_seq_len: Longest sequence that will be run, in tokens.
+    """
+
+    modalities: tuple[str, ...] = ()
+
+    def __init__(self, hf_model: PreTrainedModel, *, max_seq_len: int) -> None:
+        self.hf_model = hf_model.eval()
+        self.max_seq_len = max_seq_len
+        self.text_config: PretrainedConfig = hf_model.config.get_text_config(decoder=True)
+        self.set_attention()
+
+    @property
+    def decoder(self) -> torch.nn.Module:
+        """The layers without head; takes ``inputs_embeds`` and ``position_ids``."""
+        return self.hf_model.get_decoder()
+
+    @property
+    def embedding(self) -> torch.nn.Module:
+        """Token embedding: int64 ``[n]`` to ``[n, hidden_size]``."""
+        return self.hf_model.get_input_embeddings()
+
+    @property
+    def num_layers(self) -> int:
+        """Decoder layers, each with its part of the KV pool."""
+        return int(self.text_config.num_hidden_layers)
+
+    @property
+    def num_kv_heads(self) -> int:
+        """Key and value heads a layer."""
+        heads = getattr(self.text_config, "num_key_value_heads", None)
+        return int(heads or self.text_config.num_attention_heads)
+
+    @property
+    def head_dim(self) -> int:
+        """Size of one head."""
+        config = self.text_config
+        dim = getattr(config, "head_dim", None)
+        return int(dim or config.hidden_size // config.num_attention_heads)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids."""
+        return int(self.text_config.vocab_size)
+
+    @property
+    def hidden_size(self) -> int:
+        """Width of an embedding row."""
+        return int(self.text_config.hidden_size)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of weights and activations."""
+        return self.hf_model.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lives."""
+        return self.hf_model.device
+
+    def set_attention(self) -> None:
+        """Makes the decoder's layers call our paged attention."""
+        self.hf_model.set_attn_implementation(PAGED_ATTENTION)
+
+    def forward(
+        self,
+        inputs_embeds: torch.Tensor,
+        position_ids: torch.Tensor,
+        metadata: AttentionMetadata,
+    ) -> torch.Tensor:
+        """Runs the decoder over a flattened batch.
+
+        Args:
+            inputs_embeds: ``[num_tokens, hidden_size]``.
+            position_ids: int64 ``[num_tokens]``.
+            metadata: The step, for the attention.
+
+        Returns:
+            Hidden states ``[num_tokens, hidden_size]``.
+        """
+        output = self.decoder(
+            inputs_embeds=inputs_embeds[None],
+            position_ids=position_ids[None],
+            use_cache=False,
+            attn_metadata=metadata,
+        )
+        return output.last_hidden_state[0]
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Scores of the next token: ``[n, hidden_size]`` to float32 ``[n, vocab_size]``."""
+        return self.hf_model.get_output_embeddings()(hidden).float()
+
+
+class MultimodalDecoderModel(DecoderModel):
+    """A decoder with encoders in front of it."""
+
+    @abstractmethod
+    def encode(
+        self, modality: str, encoder_inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
+    ) -> torch.Tensor:
+        """Encodes one item alone, so that its rows depend on nothing beside it.
+
+        Args:
+            modality: One of ``modalities``.
+            encoder_inputs: What the family's input processor made of the item.
+            encoder_kwargs: Further arguments that the processor resolved.
+
+        Returns:
+            Rows ``[num_rows, hidden_size]`` in the model's dtype and on its device.
+        """
+
+
+_ModelClass = TypeVar("_ModelClass", bound=type[DecoderModel])
+_MODEL_CLASSES: dict[str, type[DecoderModel]] = {}
+
+
+def register_model(*model_types: str) -> Callable[[_ModelClass], _ModelClass]:
+    """Class decorator: this class runs checkpoints of these ``model_type``s."""
+
+    def register(model_class: _ModelClass) -> _ModelClass:
+        for model_type in model_types:
+            _MODEL_CLASSES[model_type] = model_class
+        return model_class
+
+    return register
+
+
+def load_model(
+    model_path: str,
+    config: PretrainedConfig,
+    *,
+    dtype: torch.dtype,
+    device: torch.device,
+    max_seq_len: int,
+) -> DecoderModel:
+    """Loads a checkpoint folder with the registered family, or as a text decoder.
+
+    Nothing in the folder is executed.
+
+    Raises:
+        ConfigurationError: If transformers has no class of the checkpoint's architecture, or the
+            weights cannot be read.
+    """
+    architecture = (getattr(config, "architectures", None) or [""])[0]
+    hf_class = getattr(transformers, architecture, None) if architecture else None
+    if hf_class is None:
+        raise ConfigurationError(
+            f"{model_path}: no model class for architecture {architecture!r} "
+            f"(model_type {config.model_type!r})"
+        )
+    model_class = _MODEL_CLASSES.get(config.model_type, DecoderModel)
+    if model_class is DecoderModel and not architecture.endswith("ForCausalLM"):
+        raise ConfigurationError(
+            f"{model_path}: {architecture} is not a text decoder and no family is registered for "
+            f"model_type {config.model_type!r}; registered: {', '.join(sorted(_MODEL_CLASSES))}"
+        )
+    hf_model = _load_weights(hf_class, model_path, config, dtype)
+    hf_model.to(device)  # type: ignore[arg-type]
+    return model_class(hf_model, max_seq_len=max_seq_len)
+
+
+def _load_weights(
+    hf_class: type[PreTrainedModel], model_path: str, config: PretrainedConfig, dtype: torch.dtype
+) -> PreTrainedModel:
+    try:
+        loaded: Any = hf_class.from_pretrained(
+            model_path,
+            config=config,
+            dtype=dtype,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    except (OSError, RuntimeError, ValueError, KeyError) as error:
+        raise ConfigurationError(f"{model_path}: cannot load weights: {error}") from error
+    hf_model, info = loaded
+    # transformers only warns here and goes on with random values: every answer would be noise.
+    missing = sorted(info["missing_keys"])
+    if missing:
+        raise ConfigurationError(
+            f"{model_path}: {len(missing)} weights are missing, the first is {missing[0]}"
+        )
+    return hf_model

@@ -1,0 +1,151 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics of each iteration, in the JSON shape of TensorRT-LLM's ``/metrics``."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import psutil
+import torch
+
+from tensorrt_llm import bindings
+from tensorrt_llm._torch.pyexecutor.embedding_store import EmbeddingStoreStats
+
+# A reader that never comes must not cost memory without bound.
+HISTORY = 1000
+
+
+@dataclass(frozen=True)
+class IterationCounts:
+    """What one iteration did.
+
+    Attributes:
+        latency_ms: Wall time of the iteration in milliseconds.
+        new_active: Requests admitted since the last iteration.
+        active: Admitted requests, those that finished in it included.
+        completed: Requests that finished in it.
+        queued: Requests waiting.
+        context_requests: Requests with a prompt chunk.
+        context_tokens: Tokens in those chunks.
+        generation_requests: Requests with one token.
+    """
+
+    latency_ms: float
+    new_active: int
+    active: int
+    completed: int
+    queued: int
+    context_requests: int
+    context_tokens: int
+    generation_requests: int
+
+
+class IterationStats:
+    """The latest iterations' statistics. ``record`` and ``drain`` may run in two threads.
+
+    Args:
+        max_batch_size: The configured bound.
+        max_num_tokens: The configured bound.
+        device: Where the model runs.
+    """
+
+    def __init__(self, max_batch_size: int, max_num_tokens: int, device: torch.device) -> None:
+        self._limits = (max_batch_size, max_num_tokens)
+        self._device = device
+        self._process = psutil.Process()
+        self._iteration = 0
+        self._records: deque[dict[str, Any]] = deque(maxlen=HISTORY)
+
+    def record(
+        self,
+        counts: IterationCounts,
+        kv: bindings.KvCacheStats,
+        embeddings: EmbeddingStoreStats,
+        encoder_runs: Mapping[str, int],
+    ) -> None:
+        """Adds one iteration."""
+        self._iteration += 1
+        max_batch_size, max_num_tokens = self._limits
+        record: dict[str, Any] = {
+            "iter": self._iteration,
+            "timestamp": datetime.now(timezone.utc).strftime("%m-%d-%Y %H:%M:%S.%f"),
+            "iterLatencyMS": counts.latency_ms,
+            "cpuMemUsage": self._process.memory_info().rss,
+            "gpuMemUsage": self._gpu_bytes(),
+            "pinnedMemUsage": 0,
+            "numNewActiveRequests": counts.new_active,
+            "numActiveRequests": counts.active,
+            "numCompletedRequests": counts.completed,
+            "numQueuedRequests": counts.queued,
+            "maxNumActiveRequests": min(max_batch_size, max_num_tokens),
+            "maxBatchSizeStatic": max_batch_size,
+            "maxBatchSizeRuntime": max_batch_size,
+            "maxNumTokensStatic": max_num_tokens,
+            "maxNumTokensRuntime": max_num_tokens,
+            "inflightBatchingStats": {
+                "numScheduledRequests": counts.context_requests + counts.generation_requests,
+                "numContextRequests": counts.context_requests,
+                "numCtxTokens": counts.context_tokens,
+                "numGenRequests": counts.generation_requests,
+                "numPausedRequests": 0,
+            },
+            **cache_json(kv, embeddings, encoder_runs),
+        }
+        self._records.append(record)
+
+    def drain(self) -> list[dict[str, Any]]:
+        """All records since the last call, oldest first."""
+        drained: list[dict[str, Any]] = []
+        while self._records:
+            drained.append(self._records.popleft())
+        return drained
+
+    def _gpu_bytes(self) -> int:
+        return torch.cuda.memory_reserved(self._device) if self._device.type == "cuda" else 0
+
+
+def cache_json(
+    kv: bindings.KvCacheStats, embeddings: EmbeddingStoreStats, encoder_runs: Mapping[str, int]
+) -> dict[str, Any]:
+    """The state of the caches: blocks, encoder rows and encoder runs since start."""
+    return {
+        "kvCacheStats": _kv_json(kv),
+        "multimodalStats": _multimodal_json(embeddings, encoder_runs),
+    }
+
+
+def _kv_json(stats: bindings.KvCacheStats) -> dict[str, Any]:
+    return {
+        "maxNumBlocks": stats.max_num_blocks,
+        "freeNumBlocks": stats.free_num_blocks,
+        "usedNumBlocks": stats.used_num_blocks,
+        "cachedNumBlocks": stats.cached_num_blocks,
+        "tokensPerBlock": stats.tokens_per_block,
+        "allocTotalBlocks": stats.alloc_total_blocks,
+        "allocNewBlocks": stats.alloc_new_blocks,
+        "reusedBlocks": stats.reused_blocks,
+        "missedBlocks": stats.missed_blocks,
+        "evictedBlocks": stats.evicted_blocks,
+        "cacheHitRate": stats.cache_hit_rate,
+    }
+
+
+def _multimodal_json(stats: EmbeddingStoreStats, encoder_runs: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "encoderRuns": dict(encoder_runs),
+        "embeddingStore": {
+            "maxBytes": stats.max_bytes,
+            "currentBytes": stats.current_bytes,
+            "itemCount": stats.item_count,
+            "pinnedCount": stats.pinned_count,
+            "hits": stats.hits,
+            "misses": stats.misses,
+            "evictions": stats.evictions,
+            "rejected": stats.rejected,
+        },
+    }

@@ -1,0 +1,154 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""One step of the model: a scheduled batch in, logits of each request's last token out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from tensorrt_llm._torch.attention_backend import (
+    AttentionBackend,
+    AttentionMetadata,
+    PagedKVPool,
+    SequenceAttention,
+)
+from tensorrt_llm._torch.models.modeling_multimodal_utils import (
+    find_input_mm_embeds,
+    fuse_input_embeds,
+)
+from tensorrt_llm._torch.models.modeling_utils import DecoderModel
+from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest
+from tensorrt_llm._torch.pyexecutor.scheduler import ScheduledRequest
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """A request's tokens ``[begin, end)`` and where they start in the flattened batch."""
+
+    request: LlmRequest
+    begin: int
+    end: int
+    offset: int
+
+
+class ModelEngine:
+    """Lays a step out as one flattened batch and runs the model over it. Keeps no request state.
+
+    Args:
+        model: The model.
+        pool: The paged KV pool.
+        backend: Who computes attention.
+    """
+
+    def __init__(self, model: DecoderModel, pool: PagedKVPool, backend: AttentionBackend) -> None:
+        self.model = model
+        self._pool = pool
+        self._backend = backend
+
+    @torch.inference_mode()
+    def forward(
+        self, scheduled: Sequence[ScheduledRequest[LlmRequest]], block_tables: np.ndarray
+    ) -> torch.Tensor:
+        """Writes the KV of all scheduled tokens and scores what comes next.
+
+        Args:
+            scheduled: Context requests first. Rows of media in their chunks must be at hand.
+            block_tables: int32 ``[len(scheduled), most blocks]``.
+
+        Returns:
+            float32 logits ``[len(scheduled), vocab_size]`` after each request's last token here.
+        """
+        chunks = _lay_out(scheduled)
+        tables = torch.from_numpy(block_tables.astype(np.int64)).to(self._pool.device)
+        positions = np.concatenate([np.arange(chunk.begin, chunk.end) for chunk in chunks])
+        hidden = self.model.forward(
+            self._embed(chunks),
+            torch.from_numpy(positions).to(self.model.device),
+            self._metadata(chunks, positions, block_tables, tables),
+        )
+        last = [chunk.offset + chunk.end - chunk.begin - 1 for chunk in chunks]
+        return self.model.logits(hidden[torch.tensor(last, device=hidden.device)])
+
+    def _embed(self, chunks: Sequence[_Chunk]) -> torch.Tensor:
+        """Embeddings ``[num_tokens, hidden_size]``: text from the layer, media rows from items."""
+        token_ids = np.concatenate(
+            [chunk.request.token_ids(chunk.begin, chunk.end) for chunk in chunks]
+        )
+        input_ids = torch.from_numpy(token_ids.astype(np.int64)).to(self.model.device)
+        params, rows = [], []
+        for chunk in chunks:
+            for item in chunk.request.items:
+                if item.touches(chunk.begin, chunk.end):
+                    assert item.rows is not None, "a scheduled chunk lacks its rows"
+                    rows.append(item.rows)
+                    params.append(item.params(chunk.begin, chunk.end, chunk.request.prompt_len))
+        is_media = _media_mask(chunks, len(token_ids))
+        _, fused = fuse_input_embeds(
+            self.model.embedding,
+            input_ids,
+            find_input_mm_embeds(rows, params),
+            text_token_indices=_indices(~is_media, self.model.device),
+            mm_token_indices=_indices(is_media, self.model.device),
+        )
+        return self.model.embedding(input_ids) if fused is None else fused
+
+    def _metadata(
+        self,
+        chunks: Sequence[_Chunk],
+        positions: np.ndarray,
+        block_tables: np.ndarray,
+        tables_on_device: torch.Tensor,
+    ) -> AttentionMetadata:
+        size = self._pool.tokens_per_block
+        owner = np.repeat(np.arange(len(chunks)), [chunk.end - chunk.begin for chunk in chunks])
+        slots = block_tables[owner, positions // size].astype(np.int64) * size + positions % size
+        sequences = tuple(
+            SequenceAttention(
+                query_start=chunk.offset,
+                query_len=chunk.end - chunk.begin,
+                kv_len=chunk.end,
+                block_table=tables_on_device[index, : -(-chunk.end // size)],
+            )
+            for index, chunk in enumerate(chunks)
+        )
+        return AttentionMetadata(
+            pool=self._pool,
+            slots=torch.from_numpy(slots).to(self._pool.device),
+            sequences=sequences,
+            backend=self._backend,
+        )
+
+
+def _lay_out(scheduled: Sequence[ScheduledRequest[LlmRequest]]) -> list[_Chunk]:
+    chunks, offset = [], 0
+    for entry in scheduled:
+        begin = entry.request.num_written
+        chunks.append(_Chunk(entry.request, begin, begin + entry.num_tokens, offset))
+        offset += entry.num_tokens
+    return chunks
+
+
+def _media_mask(chunks: Sequence[_Chunk], num_tokens: int) -> np.ndarray:
+    """Which tokens of the batch are rows: a bool array ``[num_tokens]``.
+
+    Taken from the runs, never from token ids: a generated token may have a placeholder's id and is
+    text all the same.
+    """
+    mask = np.zeros(num_tokens, bool)
+    for chunk in chunks:
+        for item in chunk.request.items:
+            for run in item.item.runs:
+                begin = max(run.position, chunk.begin)
+                end = min(run.position + run.length, chunk.end)
+                if begin < end:
+                    shift = chunk.offset - chunk.begin
+                    mask[begin + shift : end + shift] = True
+    return mask
+
+
+def _indices(mask: np.ndarray, device: torch.device) -> torch.Tensor:
+    return torch.from_numpy(np.flatnonzero(mask)).to(device)

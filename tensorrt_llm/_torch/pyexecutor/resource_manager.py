@@ -1,0 +1,186 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""KV blocks of requests: the C++ manager's bookkeeping joined with the pool that holds the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+import torch
+
+from tensorrt_llm import bindings
+from tensorrt_llm._torch.attention_backend import PagedKVPool
+from tensorrt_llm._torch.models.modeling_utils import DecoderModel
+from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest
+from tensorrt_llm.errors import ConfigurationError
+from tensorrt_llm.llmapi.llm_args import KvCacheConfig
+
+# Without a bound the pool would take most of a CPU machine's memory, which other programs share.
+CPU_POOL_MAX_BYTES = 4 << 30
+
+
+@dataclass(frozen=True)
+class PoolGeometry:
+    """Sizes of the pool.
+
+    Attributes:
+        num_blocks: Blocks.
+        tokens_per_block: Tokens a block holds.
+        bytes_per_block: Keys and values of all layers.
+        dtype: Of the stored keys and values.
+    """
+
+    num_blocks: int
+    tokens_per_block: int
+    bytes_per_block: int
+    dtype: torch.dtype
+
+
+def plan_pool(config: KvCacheConfig, model: DecoderModel) -> PoolGeometry:
+    """Decides how many blocks to allocate.
+
+    The smaller of ``max_tokens`` and the memory fraction wins. On CUDA the fraction is taken of
+    the free device memory after loading; on CPU of the available memory, at most
+    ``CPU_POOL_MAX_BYTES``.
+
+    Raises:
+        ConfigurationError: If not even one block fits.
+    """
+    dtype = model.dtype if config.dtype == "auto" else getattr(torch, config.dtype)
+    bytes_per_block = (
+        2
+        * model.num_layers
+        * config.tokens_per_block
+        * model.num_kv_heads
+        * model.head_dim
+        * dtype.itemsize
+    )
+    limits = []
+    if config.max_tokens is not None:
+        limits.append(-(-config.max_tokens // config.tokens_per_block))
+    if config.free_gpu_memory_fraction is not None:
+        usable = int(config.free_gpu_memory_fraction * _available_bytes(model.device))
+        if model.device.type == "cpu":
+            usable = min(usable, CPU_POOL_MAX_BYTES)
+        limits.append(usable // bytes_per_block)
+    if not limits:
+        raise ConfigurationError(
+            "kv_cache_config: one of max_tokens and free_gpu_memory_fraction must be set"
+        )
+    if min(limits) < 1:
+        raise ConfigurationError(
+            f"kv_cache_config: no memory for a block of {bytes_per_block} bytes; raise "
+            "free_gpu_memory_fraction or max_tokens"
+        )
+    return PoolGeometry(min(limits), config.tokens_per_block, bytes_per_block, dtype)
+
+
+def _available_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(free)
+    return int(psutil.virtual_memory().available)
+
+
+class KVCacheManager:
+    """Blocks for requests, and where each token's keys and values go.
+
+    Owned by the engine's loop.
+
+    Args:
+        config: The user's settings.
+        model: The model whose keys and values are stored.
+    """
+
+    def __init__(self, config: KvCacheConfig, model: DecoderModel) -> None:
+        self.geometry = plan_pool(config, model)
+        self.impl = bindings.KVCacheManager(
+            num_blocks=self.geometry.num_blocks,
+            tokens_per_block=self.geometry.tokens_per_block,
+            enable_block_reuse=config.enable_block_reuse,
+        )
+        self.pool = PagedKVPool.allocate(
+            num_layers=model.num_layers,
+            num_blocks=self.geometry.num_blocks,
+            tokens_per_block=self.geometry.tokens_per_block,
+            num_kv_heads=model.num_kv_heads,
+            head_dim=model.head_dim,
+            dtype=self.geometry.dtype,
+            device=model.device,
+        )
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens the whole pool holds."""
+        return self.geometry.num_blocks * self.geometry.tokens_per_block
+
+    def admit(self, request: LlmRequest) -> bool:
+        """Takes the cached prefix and room for the rest of the request, to its last token.
+
+        Returns:
+            False if the pool cannot promise that room now; nothing has changed then.
+        """
+        prompt = request.request.prompt
+        allocation = self.impl.add_sequence(
+            request.request_id,
+            prompt.token_ids,
+            _media_runs(request),
+            bindings.ReuseScope(
+                cache_salt=request.request.cache_salt, adapter_mode=prompt.adapter_mode
+            ),
+            request.max_new_tokens,
+        )
+        if allocation is None:
+            return False
+        request.cached_tokens = request.num_written = allocation.cached_tokens
+        return True
+
+    def append(self, requests: Sequence[LlmRequest]) -> None:
+        """Makes the newest generated token of each request part of its sequence."""
+        self.impl.append_batch(
+            _ids(requests), np.asarray([request.output_ids[-1] for request in requests], np.int32)
+        )
+
+    def commit(self, requests: Sequence[LlmRequest]) -> None:
+        """Tells that each request's first ``num_written`` tokens are in the pool."""
+        self.impl.commit_batch(
+            _ids(requests),
+            np.asarray([request.num_written for request in requests], np.int64),
+        )
+
+    def release(self, request: LlmRequest) -> None:
+        """Gives back every block; what was committed stays findable."""
+        self.impl.free_sequence(request.request_id)
+
+    def block_tables(self, requests: Sequence[LlmRequest]) -> np.ndarray:
+        """int32 ``[len(requests), most blocks]``, padded with -1."""
+        return self.impl.block_tables(_ids(requests))
+
+    def stats(self) -> bindings.KvCacheStats:
+        """The manager's counters."""
+        return self.impl.stats()
+
+    def reset_reuse_state(self) -> int:
+        """Forgets all cached prefixes; running requests keep their blocks."""
+        return self.impl.reset_reuse_state()
+
+
+def _ids(requests: Sequence[LlmRequest]) -> np.ndarray:
+    return np.asarray([request.request_id for request in requests], np.int64)
+
+
+def _media_runs(request: LlmRequest) -> bindings.MediaRuns | None:
+    runs = request.media_runs
+    if runs is None:
+        return None
+    return bindings.MediaRuns(
+        digests=runs.digests,
+        identified=runs.identified,
+        run_items=runs.run_items,
+        run_positions=runs.run_positions,
+        run_lengths=runs.run_lengths,
+        item_rows=runs.item_rows,
+    )

@@ -1,0 +1,289 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Phi-4-multimodal against the unmodified transformers model: encoder rows, logits, longrope."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.media import clip, picture
+from support.reference import ReferenceModel
+from transformers import (
+    AutoConfig,
+    AutoTokenizer,
+    Phi4MultimodalConfig,
+    Phi4MultimodalForCausalLM,
+)
+from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
+    Phi4MultimodalRotaryEmbedding,
+)
+
+from tensorrt_llm._torch.attention_backend import (
+    AttentionMetadata,
+    PagedKVPool,
+    SdpaAttention,
+    SequenceAttention,
+)
+from tensorrt_llm._torch.models import load_model
+from tensorrt_llm._torch.models.modeling_phi4mm import Phi4MultimodalModel, pin_longrope
+from tensorrt_llm.inputs.data import MediaItem, ProcessedPrompt
+from tensorrt_llm.inputs.multimodal_data import AudioData, MediaHasher
+from tensorrt_llm.inputs.registry import InputProcessor, create_input_processor
+
+BLOCK = 8
+
+
+@pytest.fixture(scope="module")
+def model(phi4mm_checkpoint: Path) -> Phi4MultimodalModel:
+    config = AutoConfig.from_pretrained(phi4mm_checkpoint)
+    loaded = load_model(
+        str(phi4mm_checkpoint),
+        config,
+        dtype=torch.float32,
+        device=torch.device("cpu"),
+        max_seq_len=8192,
+    )
+    assert isinstance(loaded, Phi4MultimodalModel)
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def reference(phi4mm_checkpoint: Path) -> ReferenceModel:
+    return ReferenceModel(phi4mm_checkpoint)
+
+
+@pytest.fixture(scope="module")
+def processor(phi4mm_checkpoint: Path) -> InputProcessor:
+    tokenizer = AutoTokenizer.from_pretrained(phi4mm_checkpoint)
+    return create_input_processor(str(phi4mm_checkpoint), tokenizer, MediaHasher())
+
+
+def ask(processor: InputProcessor, *media: Any, **options: Any) -> ProcessedPrompt:
+    items = [MediaItem("audio" if isinstance(m, AudioData) else "image", m, None) for m in media]
+    parts = "".join(f"<|{item.modality}|>" for item in items)
+    text = f"<|user|>{parts}What is this?<|end|><|assistant|>"
+    return processor.process(processor.locate_placeholders(text, items), items, options)
+
+
+SOUND = AudioData(clip(1, 1.0), 16_000)
+ALL_KINDS: list[tuple[Any, ...]] = [
+    (picture(1),),
+    (SOUND,),
+    (picture(2, 300, 90), AudioData(clip(2, 2.0), 16_000)),
+    (),
+]
+
+
+def encoded(model: Phi4MultimodalModel, prompt: ProcessedPrompt) -> list[torch.Tensor]:
+    return [
+        model.encode(item.modality, item.encoder_inputs, **item.encoder_kwargs)
+        for item in prompt.items
+    ]
+
+
+def embeddings(model: Phi4MultimodalModel, prompt: ProcessedPrompt) -> torch.Tensor:
+    embeds = model.embedding(torch.from_numpy(prompt.token_ids).long())
+    for item, rows in zip(prompt.items, encoded(model, prompt), strict=True):
+        for run, part in zip(item.runs, rows.split([r.length for r in item.runs]), strict=True):
+            embeds[run.position : run.position + run.length] = part
+    return embeds
+
+
+@torch.no_grad()
+def run_flattened(model: Phi4MultimodalModel, sequences: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Logits of whole sequences of embeddings, run as one flattened batch."""
+    lengths = [len(sequence) for sequence in sequences]
+    counts = [-(-length // BLOCK) for length in lengths]
+    pool = PagedKVPool.allocate(
+        num_layers=model.num_layers,
+        num_blocks=sum(counts),
+        tokens_per_block=BLOCK,
+        num_kv_heads=model.num_kv_heads,
+        head_dim=model.head_dim,
+        dtype=model.dtype,
+        device=model.device,
+    )
+    # Blocks are handed out backwards, so that no order can be taken for granted.
+    tables = torch.arange(sum(counts)).flip(0).split(counts)
+    positions = [torch.arange(length) for length in lengths]
+    slots = [
+        table[place // BLOCK] * BLOCK + place % BLOCK
+        for table, place in zip(tables, positions, strict=True)
+    ]
+    starts = [0, *accumulate(lengths)]
+    attention = tuple(
+        SequenceAttention(start, length, length, table)
+        for start, length, table in zip(starts, lengths, tables, strict=False)
+    )
+    metadata = AttentionMetadata(pool, torch.cat(slots), attention, SdpaAttention())
+    hidden = model.forward(torch.cat(sequences), torch.cat(positions), metadata)
+    return list(model.logits(hidden).split(lengths))
+
+
+@pytest.mark.parametrize("media", ALL_KINDS[:3])
+def test_rows_are_those_of_the_stock_model(
+    model: Phi4MultimodalModel,
+    reference: ReferenceModel,
+    processor: InputProcessor,
+    media: tuple[Any, ...],
+) -> None:
+    prompt = ask(processor, *media)
+    ids = torch.from_numpy(prompt.token_ids).long()[None]
+    inputs: dict[str, torch.Tensor] = {}
+    for item in prompt.items:
+        inputs |= item.encoder_inputs
+    stock = reference.model.model
+    with torch.no_grad():
+        merged = stock.embed_tokens_extend(ids, stock.embed_tokens(ids), **inputs)[0]
+    assert (embeddings(model, prompt) - merged).abs().max() < 1e-5
+
+
+def test_every_size_gives_the_rows_that_the_prompt_holds(
+    model: Phi4MultimodalModel, processor: InputProcessor
+) -> None:
+    sizes = [(1, 1), (40, 400), (400, 40), (112, 112), (113, 112), (640, 480), (250, 1000), (30, 7)]
+    seconds = [0.025, 0.1, 0.333, 3.0]
+    media = [picture(0, *size) for size in sizes]
+    media += [AudioData(clip(0, length), 16_000) for length in seconds]
+    for dynamic_hd in (1, 4, 9):
+        prompt = ask(processor, *media, dynamic_hd=dynamic_hd)
+        for item, rows in zip(prompt.items, encoded(model, prompt), strict=True):
+            assert rows.shape == (item.num_rows, model.hidden_size)
+            assert rows.isfinite().all()
+
+
+def test_projection_modes_differ_and_the_encoder_alone_decides(
+    model: Phi4MultimodalModel, processor: InputProcessor
+) -> None:
+    item = ask(processor, SOUND).items[0]
+    speech, again, vision = (
+        model.encode("audio", item.encoder_inputs, audio_projection_mode=mode)
+        for mode in ("speech", "speech", "vision")
+    )
+    assert torch.equal(speech, again)
+    assert (speech - vision).abs().max() > 0.05
+
+
+def test_an_unknown_modality_is_refused(model: Phi4MultimodalModel) -> None:
+    with pytest.raises(ValueError, match="no encoder for 'video'"):
+        model.encode("video", {})
+
+
+@pytest.mark.parametrize("media", ALL_KINDS)
+def test_logits_and_tokens_are_those_of_stock_generate(
+    model: Phi4MultimodalModel,
+    reference: ReferenceModel,
+    processor: InputProcessor,
+    media: tuple[Any, ...],
+) -> None:
+    prompt = ask(processor, *media)
+    expected = reference.greedy(prompt, 6)
+    embeds = embeddings(model, prompt)
+    tokens: list[int] = []
+    for step in range(6):
+        logits = run_flattened(model, [embeds])[0][-1]
+        assert (logits - expected.logits[step]).abs().max() < 1e-4
+        tokens.append(int(logits.argmax()))
+        embeds = torch.cat([embeds, model.embedding(torch.tensor(tokens[-1:]))])
+    assert tokens == expected.tokens
+
+
+def test_neighbours_in_a_batch_change_nothing(
+    model: Phi4MultimodalModel, processor: InputProcessor
+) -> None:
+    sequences = [embeddings(model, ask(processor, *media)) for media in ALL_KINDS]
+    together = run_flattened(model, sequences)
+    for sequence, logits in zip(sequences, together, strict=True):
+        assert (run_flattened(model, [sequence])[0] - logits).abs().max() < 1e-4
+
+
+def longrope_config(limit: int) -> Phi4MultimodalConfig:
+    return Phi4MultimodalConfig(
+        vocab_size=64,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=1024,
+        original_max_position_embeddings=limit,
+        bos_token_id=0,
+        pad_token_id=0,
+        rope_parameters={
+            "rope_type": "longrope",
+            "rope_theta": 10000.0,
+            "short_factor": [1.0] * 8,
+            "long_factor": [1.0 + 0.5 * n for n in range(8)],
+            "original_max_position_embeddings": limit,
+        },
+        vision_config={
+            "hidden_size": 8,
+            "intermediate_size": 8,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 1,
+            "image_size": 28,
+            "crop_size": 28,
+            "image_token_id": 1,
+        },
+        audio_config={
+            "hidden_size": 8,
+            "intermediate_size": 8,
+            "num_blocks": 2,
+            "num_attention_heads": 1,
+            "ext_pw_out_channel": 8,
+            "depthwise_separable_out_channel": 8,
+            "nemo_conv_channels": 8,
+            "audio_token_id": 2,
+        },
+    )
+
+
+def rotary(max_seq_len: int | None) -> Any:
+    module = Phi4MultimodalRotaryEmbedding(longrope_config(64))
+    if max_seq_len is not None:
+        pin_longrope(module, max_seq_len)
+    return module
+
+
+def angles(module: Any, length: int) -> torch.Tensor:
+    return torch.stack(module(torch.zeros(1), torch.arange(length)[None]))
+
+
+@pytest.mark.parametrize(("max_seq_len", "factors"), [(64, "short_factor"), (65, "long_factor")])
+def test_one_set_of_factors_serves_every_length(max_seq_len: int, factors: str) -> None:
+    module = rotary(max_seq_len)
+    parameters = module.config.rope_parameters
+    inverse = 1 / (torch.tensor(parameters[factors]) * 10000.0 ** (torch.arange(0, 16, 2) / 16))
+    for length in (200, 10, 64, 65):
+        expected = torch.arange(length)[:, None] * inverse
+        cos, sin = angles(module, length)
+        scale = module.attention_scaling
+        assert torch.allclose(cos[0], torch.cat([expected, expected], -1).cos() * scale, atol=1e-4)
+        assert torch.allclose(sin[0], torch.cat([expected, expected], -1).sin() * scale, atol=1e-4)
+
+
+def test_left_alone_the_factors_would_change_with_the_neighbours() -> None:
+    # The twin: without pinning, the first 10 positions turn otherwise in a longer step.
+    loose, pinned = rotary(None), rotary(1024)
+    assert not torch.allclose(angles(loose, 10), angles(loose, 200)[..., :10, :])
+    assert torch.equal(angles(pinned, 10), angles(pinned, 200)[..., :10, :])
+    # Past the limit both use the long set.
+    assert torch.allclose(angles(loose, 200), angles(pinned, 200))
+
+
+@torch.no_grad()
+def test_a_long_neighbour_does_not_change_a_short_request() -> None:
+    torch.manual_seed(0)
+    stock = Phi4MultimodalForCausalLM(longrope_config(64)).eval()
+    with torch.no_grad():
+        for weight in stock.parameters():
+            weight.mul_(3.0) if weight.ndim >= 2 else None
+    model = Phi4MultimodalModel(stock, max_seq_len=1024)
+    short, long = (torch.randn(length, 32) for length in (20, 150))
+    alone = run_flattened(model, [short])[0]
+    beside = run_flattened(model, [long, short])[1]
+    assert (alone - beside).abs().max() < 1e-5
