@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
+from tensorrt_llm.inputs.data import TextPrompt
+
 RATE = 16_000
 IMAGE, AUDIO = "<|image|>", "<|audio|>"
 
@@ -35,7 +37,7 @@ class Request:
         cache_salt: Tenant of the request.
     """
 
-    inputs: dict[str, Any]
+    inputs: TextPrompt
     names: tuple[str, ...] = ()
     cache_salt: str | None = None
 
@@ -97,7 +99,7 @@ class Conversation:
         names = tuple(
             media.name + (beside if media.modality == "audio" else "") for media in self._media
         )
-        return Request({"prompt": self._text, "multi_modal_data": data}, names, self._salt)
+        return Request(TextPrompt(prompt=self._text, multi_modal_data=data), names, self._salt)
 
     def answered(self, text: str) -> None:
         """Adds the model's turn."""

@@ -133,7 +133,7 @@ def find_input_mm_embeds(
         for rows, runtime in zip(owned, runtimes, strict=True)
         if runtime is not None
     ]
-    return [torch.cat(parts)] if batched else parts
+    return [torch.cat(parts)] if batched and len(parts) > 1 else parts
 
 
 def filter_mm_token_from_input_ids(

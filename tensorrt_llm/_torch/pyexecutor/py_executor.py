@@ -243,17 +243,24 @@ class PyExecutor:
         requests = [entry.request for entry in scheduled]
         try:
             logits = self._engine.forward(scheduled, self._kv_cache.block_tables(requests))
+            sound = (~logits.isnan().any(dim=-1)).tolist()
             for entry in scheduled:
                 entry.request.num_written += entry.num_tokens
-            self._kv_cache.commit(requests)
-            due = [row for row, request in enumerate(requests) if request.num_to_write == 0]
+            # A value that is no number reaches every later token of its sequence, so the last
+            # token tells of all; such keys and values must never be found by another request.
+            good = [row for row in range(len(requests)) if sound[row]]
+            self._kv_cache.commit([requests[row] for row in good])
+            due = [row for row in good if requests[row].num_to_write == 0]
             sampling = [requests[row] for row in due]
             sampled = self._sampler.sample(logits[due], sampling) if due else []
         except Exception as error:
             self._fail(requests, "step", error)
             return
-        for request in requests:
-            self._encoder.release_written(request)
+        for request, is_sound in zip(requests, sound, strict=True):
+            if is_sound:
+                self._encoder.release_written(request)
+            else:
+                self._fail([request], "step", EngineError("the model gave logits that are NaN"))
         self._deliver(sampling, sampled)
 
     def _deliver(self, requests: Sequence[LlmRequest], sampled: Sequence[Sampled]) -> None:

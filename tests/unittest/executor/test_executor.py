@@ -248,6 +248,27 @@ def test_a_fault_in_a_step_fails_that_step_only(llama_checkpoint, reference) -> 
         assert_idle(executor)
 
 
+def test_values_that_are_no_numbers_fail_their_request_and_are_never_cached(
+    llama_checkpoint, reference
+) -> None:
+    poisoned, healthy = prompt(11, 100), prompt(12, 100)
+    token = int(poisoned.token_ids[5])
+    assert token not in healthy.token_ids
+    with running(llama_checkpoint, max_num_tokens=40) as executor:
+        weight = executor._engine._engine.model.embedding.weight.data
+        kept = weight[token].clone()
+        weight[token] = torch.nan
+        bad, good = start(executor, poisoned, 4), start(executor, healthy, 4)
+        with pytest.raises(EngineError, match="NaN"):
+            bad.result()
+        assert good.result().outputs[0].token_ids == reference.greedy(healthy, 4).tokens
+        weight[token] = kept
+        again = start(executor, poisoned, 4).result()
+        assert again.cached_tokens == 0
+        assert again.outputs[0].token_ids == reference.greedy(poisoned, 4).tokens
+        assert_idle(executor)
+
+
 def test_shutdown_fails_what_runs_and_refuses_what_comes(llama_checkpoint) -> None:
     with running(llama_checkpoint) as executor:
         results = [start(executor, prompt(n, 20), 4000) for n in range(3)]

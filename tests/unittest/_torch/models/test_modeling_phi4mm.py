@@ -147,7 +147,7 @@ def test_every_size_gives_the_rows_that_the_prompt_holds(
 ) -> None:
     sizes = [(1, 1), (40, 400), (400, 40), (112, 112), (113, 112), (640, 480), (250, 1000), (30, 7)]
     seconds = [0.025, 0.1, 0.333, 3.0]
-    media = [picture(0, *size) for size in sizes]
+    media: list[Any] = [picture(0, *size) for size in sizes]
     media += [AudioData(clip(0, length), 16_000) for length in seconds]
     for dynamic_hd in (1, 4, 9):
         prompt = ask(processor, *media, dynamic_hd=dynamic_hd)
