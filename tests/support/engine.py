@@ -29,7 +29,7 @@ def running(checkpoint: Path, *, block_reuse: bool = True, **options: Any) -> It
         model=str(checkpoint),
         kv_cache_config={"enable_block_reuse": block_reuse, **cache},
         enable_chunked_prefill=options.pop("enable_chunked_prefill", True),
-        device="cpu",
+        device=options.pop("device", "cpu"),
         **options,
     )
     executor = GenerationExecutor.create(args, AutoTokenizer.from_pretrained(checkpoint))

@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel
-from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from tensorrt_llm._torch.attention_backend import PAGED_ATTENTION
 from tensorrt_llm._torch.models.modeling_utils import MultimodalDecoderModel, register_model
+from tensorrt_llm.logger import get_logger
+
+logger = get_logger(__name__)
 
 
 @register_model("phi4_multimodal")
@@ -23,7 +26,7 @@ class Phi4MultimodalModel(MultimodalDecoderModel):
 
     def __init__(self, hf_model: PreTrainedModel, *, max_seq_len: int) -> None:
         super().__init__(hf_model, max_seq_len=max_seq_len)
-        pin_longrope(self.decoder.rotary_emb, max_seq_len)
+        _warn_of_adapters(Path(hf_model.name_or_path or ""))
 
     @property
     def decoder(self) -> Any:
@@ -84,23 +87,8 @@ def _image_rows(mask: torch.Tensor, crops_high: int) -> int:
     return overview + 1 + int(sub_crops.sum()) + int(first_column.sum())
 
 
-def pin_longrope(rotary: Any, max_seq_len: int) -> None:
-    """Fixes which of longrope's two factor sets is used, for the life of the model.
-
-    Left alone, the module picks a set by the longest position of the whole flattened step, so a
-    long request changes its short neighbours, and keys cached under one set meet queries under the
-    other. The long set serves every length; it is used whenever ``max_seq_len`` can exceed the
-    length the model was first trained with. Other rope types are left as they are.
-
-    Args:
-        rotary: The decoder's rotary embedding.
-        max_seq_len: Longest sequence that will be run, in tokens.
-    """
-    if rotary.rope_type != "longrope":
-        return
-    frequencies, rotary.attention_scaling = ROPE_INIT_FUNCTIONS["longrope"](
-        rotary.config, rotary.inv_freq.device, seq_len=max_seq_len
-    )
-    rotary.inv_freq.copy_(frequencies)
-    # Under any other name the forward pass takes the frequencies as they stand.
-    rotary.rope_type = "pinned"
+def _warn_of_adapters(folder: Path) -> None:
+    """Says so where a checkpoint brings adapters, since answers about media are worse without."""
+    names = sorted(config.parent.name for config in folder.glob("*/adapter_config.json"))
+    if names:
+        logger.warning("%s: adapters are not applied in this release: %s", folder, ", ".join(names))

@@ -17,6 +17,7 @@ import transformers
 from transformers import PretrainedConfig, PreTrainedModel
 
 from tensorrt_llm._torch.attention_backend import PAGED_ATTENTION, AttentionMetadata
+from tensorrt_llm._torch.models.rotary import pin_rotary
 from tensorrt_llm.errors import ConfigurationError
 
 
@@ -35,6 +36,9 @@ class DecoderModel:
         self.max_seq_len = max_seq_len
         self.text_config: PretrainedConfig = hf_model.config.get_text_config(decoder=True)
         self.set_attention()
+        rotary = getattr(self.decoder, "rotary_emb", None)
+        if rotary is not None:
+            pin_rotary(rotary, max_seq_len)
 
     @property
     def decoder(self) -> torch.nn.Module:

@@ -160,7 +160,7 @@ def _image_settings(model_path: str) -> Mapping[str, Any]:
             except ValueError as error:
                 raise ConfigurationError(f"{path}: not readable as JSON: {error}") from error
             settings = settings.get("image_processor", settings)
-            if "dynamic_hd" in settings or "size" in settings:
+            if not settings.keys().isdisjoint(("dynamic_hd", "size", "image_processor_type")):
                 return settings
     raise ConfigurationError(
         f"{model_path}: no image settings in preprocessor_config.json or processor_config.json"

@@ -87,7 +87,10 @@ def test_the_template_keeps_parts_in_order_under_both_names(phi4mm_checkpoint: P
     tokenizer = AutoTokenizer.from_pretrained(phi4mm_checkpoint)
     parts = ["text", "image", "image_url", "audio", "text", "input_audio"]
     content = [{"type": kind, **({"text": kind} if kind == "text" else {})} for kind in parts]
-    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}]
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": content},
+    ]
     assert tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True) == (
         "<|system|>Be brief.<|end|><|user|>text<|image|><|image|><|audio|>text<|audio|><|end|>"
         "<|assistant|>"
@@ -101,7 +104,7 @@ def test_sixteen_seconds_are_two_hundred_tokens(phi4mm_checkpoint: Path) -> None
 
 
 def test_answers_depend_on_the_media(phi4mm: ReferenceModel, phi4mm_checkpoint: Path) -> None:
-    media = {
+    media: dict[str, tuple[list[Any], str]] = {
         "image": ([picture(seed) for seed in range(3)], "Which colour is the shape?"),
         "audio": ([AudioData(clip(seed), 16_000) for seed in range(3)], "What do you hear?"),
     }

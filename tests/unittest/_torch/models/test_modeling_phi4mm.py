@@ -18,9 +18,6 @@ from transformers import (
     Phi4MultimodalConfig,
     Phi4MultimodalForCausalLM,
 )
-from transformers.models.phi4_multimodal.modeling_phi4_multimodal import (
-    Phi4MultimodalRotaryEmbedding,
-)
 
 from tensorrt_llm._torch.attention_backend import (
     AttentionMetadata,
@@ -29,7 +26,7 @@ from tensorrt_llm._torch.attention_backend import (
     SequenceAttention,
 )
 from tensorrt_llm._torch.models import load_model
-from tensorrt_llm._torch.models.modeling_phi4mm import Phi4MultimodalModel, pin_longrope
+from tensorrt_llm._torch.models.modeling_phi4mm import Phi4MultimodalModel
 from tensorrt_llm.inputs.data import MediaItem, ProcessedPrompt
 from tensorrt_llm.inputs.multimodal_data import AudioData, MediaHasher
 from tensorrt_llm.inputs.registry import InputProcessor, create_input_processor
@@ -240,39 +237,6 @@ def longrope_config(limit: int) -> Phi4MultimodalConfig:
             "audio_token_id": 2,
         },
     )
-
-
-def rotary(max_seq_len: int | None) -> Any:
-    module = Phi4MultimodalRotaryEmbedding(longrope_config(64))
-    if max_seq_len is not None:
-        pin_longrope(module, max_seq_len)
-    return module
-
-
-def angles(module: Any, length: int) -> torch.Tensor:
-    return torch.stack(module(torch.zeros(1), torch.arange(length)[None]))
-
-
-@pytest.mark.parametrize(("max_seq_len", "factors"), [(64, "short_factor"), (65, "long_factor")])
-def test_one_set_of_factors_serves_every_length(max_seq_len: int, factors: str) -> None:
-    module = rotary(max_seq_len)
-    parameters = module.config.rope_parameters
-    inverse = 1 / (torch.tensor(parameters[factors]) * 10000.0 ** (torch.arange(0, 16, 2) / 16))
-    for length in (200, 10, 64, 65):
-        expected = torch.arange(length)[:, None] * inverse
-        cos, sin = angles(module, length)
-        scale = module.attention_scaling
-        assert torch.allclose(cos[0], torch.cat([expected, expected], -1).cos() * scale, atol=1e-4)
-        assert torch.allclose(sin[0], torch.cat([expected, expected], -1).sin() * scale, atol=1e-4)
-
-
-def test_left_alone_the_factors_would_change_with_the_neighbours() -> None:
-    # The twin: without pinning, the first 10 positions turn otherwise in a longer step.
-    loose, pinned = rotary(None), rotary(1024)
-    assert not torch.allclose(angles(loose, 10), angles(loose, 200)[..., :10, :])
-    assert torch.equal(angles(pinned, 10), angles(pinned, 200)[..., :10, :])
-    # Past the limit both use the long set.
-    assert torch.allclose(angles(loose, 200), angles(pinned, 200))
 
 
 @torch.no_grad()

@@ -1,0 +1,64 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""The same promises on a CUDA device: answers of the stock CPU model, cold, chunked and reused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from support.engine import assert_idle, running, start
+from support.media import clip, picture
+from support.prompts import PromptMaker
+from support.reference import ReferenceModel
+
+pytestmark = pytest.mark.gpu
+
+NEW = 6
+
+
+@pytest.fixture(scope="module")
+def prompts(phi4mm_checkpoint):
+    make = PromptMaker(phi4mm_checkpoint)
+    end = " What is it?<|end|><|assistant|>"
+    return [
+        make("<|user|>Listen: <|audio|>" + end, clip(1, 4.0)),
+        make("<|user|>Listen: <|audio|>" + end, clip(2, 4.0)),
+        make("<|user|>Look: <|image|>" + end, picture(1)),
+        make("<|user|>Look: <|image|> and <|audio|>" + end, picture(1), clip(1, 4.0)),
+        make("<|user|>Only words here." + end),
+    ]
+
+
+@pytest.mark.parametrize("chunk", [7, 33, 8192])
+def test_float32_answers_equal_the_stock_model(phi4mm_checkpoint, prompts, chunk) -> None:
+    reference = ReferenceModel(phi4mm_checkpoint)
+    options = {"device": "cuda", "dtype": "float32", "max_num_tokens": chunk}
+    with running(phi4mm_checkpoint, **options) as executor:
+        assert executor.model_info.device.startswith("cuda")
+        for repeat in range(2):
+            results = [start(executor, prompt, NEW) for prompt in prompts]
+            for prompt, result in zip(prompts, results, strict=True):
+                answer, expected = result.result().outputs[0], reference.greedy(prompt, NEW)
+                assert answer.token_ids == expected.tokens
+                torch.testing.assert_close(
+                    answer.generation_logits, expected.logits, atol=2e-3, rtol=0
+                )
+                if repeat:
+                    assert result.cached_tokens == (len(prompt) - 1) // 32 * 32
+        assert_idle(executor)
+
+
+def test_bfloat16_repeats_share_and_agree(phi4mm_checkpoint, prompts) -> None:
+    with running(phi4mm_checkpoint, device="cuda", dtype="bfloat16") as executor:
+        for prompt in prompts:
+            cold = start(executor, prompt, NEW).result().outputs[0]
+            warm = start(executor, prompt, NEW).result()
+            assert warm.cached_tokens == (len(prompt) - 1) // 32 * 32
+            # The first token's logits: later ones differ once a near-tie fell the other way.
+            torch.testing.assert_close(
+                warm.outputs[0].generation_logits[0],
+                cold.generation_logits[0],
+                atol=0.02 * float(cold.generation_logits[0].abs().max()),
+                rtol=0,
+            )
+        assert_idle(executor)
