@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import AutoConfig, GenerationConfig, PretrainedConfig
+from transformers import GenerationConfig, PretrainedConfig
 
 from tensorrt_llm._torch.attention_backend import SdpaAttention
 from tensorrt_llm._torch.models import DecoderModel, load_model
@@ -33,6 +33,7 @@ from tensorrt_llm.errors import (
 from tensorrt_llm.executor.detokenizer import Tokenizer
 from tensorrt_llm.executor.request import GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
+from tensorrt_llm.inputs.model_config import load_config
 from tensorrt_llm.llmapi.llm_args import LlmArgs, refuse_disaggregated
 
 # A turn of the loop that takes longer than this counts as stuck.
@@ -223,20 +224,6 @@ class GenerationExecutor:
             )
         max_new_tokens = room if asked is None else wanted
         return max_new_tokens
-
-
-def load_config(model_path: str) -> PretrainedConfig:
-    """Reads a checkpoint's configuration. Nothing in the folder is executed.
-
-    Raises:
-        ConfigurationError: If there is none, or its family is unknown to transformers.
-    """
-    try:
-        return AutoConfig.from_pretrained(
-            model_path, local_files_only=True, trust_remote_code=False
-        )
-    except (OSError, ValueError, KeyError) as error:
-        raise ConfigurationError(f"{model_path}: no usable checkpoint: {error}") from error
 
 
 def _resolve_device(name: str) -> torch.device:

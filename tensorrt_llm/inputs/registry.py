@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from transformers import AutoConfig, PretrainedConfig, PreTrainedTokenizerBase
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from tensorrt_llm.errors import (
     ConfigurationError,
@@ -36,6 +36,7 @@ from tensorrt_llm.inputs.data import (
     ProcessedPrompt,
     StructuredPrompt,
 )
+from tensorrt_llm.inputs.model_config import load_config
 from tensorrt_llm.inputs.multimodal_data import MediaHasher
 from tensorrt_llm.inputs.tokenization import PromptTokenizer
 
@@ -411,7 +412,7 @@ def create_input_processor(
     """
     processors = importlib.import_module("tensorrt_llm.inputs.processors")
     if config is None:
-        config = _read_config(model_path)
+        config = load_config(model_path)
     processor_class = INPUT_PROCESSORS.find(config)
     if processor_class is None:
         if takes_media(config):
@@ -427,12 +428,3 @@ def takes_media(config: PretrainedConfig) -> bool:
     """Whether a configuration describes encoders beside the decoder."""
     parts = ("vision_config", "audio_config", "video_config", "embd_layer", "mm_vision_tower")
     return any(getattr(config, part, None) is not None for part in parts)
-
-
-def _read_config(model_path: str) -> PretrainedConfig:
-    try:
-        return AutoConfig.from_pretrained(
-            model_path, local_files_only=True, trust_remote_code=False
-        )
-    except (OSError, ValueError, KeyError) as error:
-        raise ConfigurationError(f"{model_path}: cannot read the configuration: {error}") from error
