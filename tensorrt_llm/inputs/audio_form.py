@@ -16,7 +16,11 @@ import soxr
 
 from tensorrt_llm.errors import LimitExceededError, MediaError
 from tensorrt_llm.inputs.audio_container import check_not_truncated
+from tensorrt_llm.inputs.mpeg_audio import count_mp3_samples
 from tensorrt_llm.inputs.multimodal_data import MAX_CHANNELS, AudioData
+
+# Frames that an encoder adds and a decoder drops: the length header's own, delay and filling.
+_MP3_PADDING = 4 * 1152
 
 AUDIO_FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "OGG", "MP3", "AIFF")
 
@@ -44,6 +48,8 @@ def decode_audio(data: bytes, *, max_seconds: float, max_samples: int) -> AudioD
             raise MediaError(f"the {file.format} audio is truncated or damaged") from error
         if len(samples) < file.frames:
             raise MediaError(f"the audio is truncated: {len(samples)} of {file.frames} frames")
+        if file.format == "MP3":
+            _check_mp3_is_whole(data, len(samples))
         return AudioData(samples, file.samplerate)
 
 
@@ -70,6 +76,16 @@ def _check_header(file: soundfile.SoundFile, max_seconds: float, max_samples: in
         raise LimitExceededError("max_audio_seconds", seconds, max_seconds, "seconds")
     if samples > max_samples:
         raise LimitExceededError("max_audio_samples", samples, max_samples, "samples")
+
+
+def _check_mp3_is_whole(data: bytes, decoded: int) -> None:
+    """Refuses an MP3 of which the library, misled by the first bit rate, read a part only."""
+    held = count_mp3_samples(data)
+    if decoded < held - _MP3_PADDING:
+        raise MediaError(
+            f"the MP3 does not say how long it is, and only {decoded} of its {held} frames can be "
+            "decoded; send it with a length header (Xing), or as WAV or FLAC"
+        )
 
 
 def to_model_rate(audio: AudioData, rate: int) -> np.ndarray:

@@ -1,0 +1,74 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""MP3 files without a length header are read whole or refused, never shortened in silence."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import soundfile
+
+from tensorrt_llm.errors import MediaError
+from tensorrt_llm.inputs.audio_form import decode_audio
+from tensorrt_llm.inputs.mpeg_audio import count_mp3_samples
+
+LIMITS = {"max_seconds": 100.0, "max_samples": 10**8}
+
+
+def mp3(seconds: float, rate: int, level: float) -> bytes:
+    samples = 0.3 * np.random.default_rng(0).standard_normal(int(seconds * rate))
+    buffer = io.BytesIO()
+    soundfile.write(
+        buffer,
+        samples,
+        rate,
+        format="MP3",
+        subtype="MPEG_LAYER_III",
+        compression_level=level,
+        bitrate_mode="CONSTANT",
+    )
+    return buffer.getvalue()
+
+
+def without_length_header(data: bytes) -> bytes:
+    """Drops the first frame where it holds nothing but the length."""
+    if b"Info" not in data[:200] and b"Xing" not in data[:200]:
+        return data
+    second = data.index(data[:2], 4)
+    while count_mp3_samples(data[second:]) == 0:
+        second = data.index(data[:2], second + 1)
+    return data[second:]
+
+
+@pytest.mark.parametrize("rate", [8000, 16_000, 44_100])
+def test_counts_what_was_encoded(rate) -> None:
+    data = mp3(2.0, rate, 0.5)
+    per_frame = 1152 if rate == 44_100 else 576
+    assert 2 * rate < count_mp3_samples(data) <= 2 * rate + 4 * per_frame
+    tagged = b"ID3\x04\x00\x00\x00\x00\x02\x01" + bytes(257) + data
+    assert count_mp3_samples(tagged) == count_mp3_samples(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"ID3", b"\xff\xfb", b"RIFF....WAVE", b"\xff" * 100])
+def test_what_does_not_begin_with_a_frame_holds_nothing(data) -> None:
+    assert count_mp3_samples(data) == 0
+
+
+def test_one_bit_rate_is_read_whole_without_a_header() -> None:
+    data = without_length_header(mp3(2.0, 16_000, 0.5))
+    assert decode_audio(data, **LIMITS).num_frames == count_mp3_samples(data)
+
+
+def test_a_file_that_would_be_shortened_is_refused_with_both_numbers() -> None:
+    high = without_length_header(mp3(1.0, 16_000, 0.0))
+    low = without_length_header(mp3(6.0, 16_000, 0.99))
+    assert len(low) < 3 * len(high), "the second part must have a much lower bit rate"
+    held = count_mp3_samples(high + low)
+    with pytest.raises(MediaError, match=rf"only \d+ of its {held} frames"):
+        decode_audio(high + low, **LIMITS)
+
+
+def test_the_same_with_a_header_is_read_whole() -> None:
+    assert decode_audio(mp3(6.0, 16_000, 0.5), **LIMITS).num_frames == 96_000
