@@ -60,7 +60,7 @@ class Server(LocalServer):
 
     def chat(self, content: Any, **fields: Any) -> Reply:
         """Asks for a greedy chat answer; ``content`` is a user's, or a list of whole messages."""
-        whole = isinstance(content, list) and "role" in content[0]
+        whole = isinstance(content, list) and any("role" in entry for entry in content)
         messages = content if whole else [{"role": "user", "content": content}]
         return self.post({"messages": messages, "max_tokens": 12, "temperature": 0, **fields})
 

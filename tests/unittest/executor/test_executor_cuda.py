@@ -16,6 +16,12 @@ pytestmark = pytest.mark.gpu
 NEW = 6
 
 
+@pytest.fixture(autouse=True)
+def full_float32(monkeypatch) -> None:
+    """Without this the encoders' convolutions round their inputs to TF32, torch's default."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+
+
 @pytest.fixture(scope="module")
 def prompts(phi4mm_checkpoint):
     make = PromptMaker(phi4mm_checkpoint)
