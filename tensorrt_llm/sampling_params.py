@@ -53,7 +53,7 @@ class SamplingParams:
     def __post_init__(self) -> None:
         def check(ok: bool, name: str, rule: str) -> None:
             if not ok:
-                raise RequestError(f"{name} must be {rule}, got {getattr(self, name)!r}", part=name)
+                raise RequestError(f"must be {rule}, got {getattr(self, name)!r}", part=name)
 
         check(self.max_tokens is None or self.max_tokens >= 1, "max_tokens", "at least 1")
         check(self.temperature is None or self.temperature >= 0, "temperature", "at least 0")

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 import transformers
+from safetensors import SafetensorError
 from transformers import PretrainedConfig, PreTrainedModel
 
 from tensorrt_llm._torch.attention_backend import PAGED_ATTENTION, AttentionMetadata
@@ -201,7 +202,7 @@ def _load_weights(
             trust_remote_code=False,
             output_loading_info=True,
         )
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
+    except (OSError, RuntimeError, ValueError, KeyError, SafetensorError) as error:
         raise ConfigurationError(f"{model_path}: cannot load weights: {error}") from error
     hf_model, info = loaded
     # transformers only warns here and goes on with random values: every answer would be noise.

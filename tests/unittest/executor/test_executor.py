@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 import time
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from support.engine import assert_idle, running, start, text_prompt
 from support.reference import ReferenceModel
 
@@ -310,11 +312,16 @@ def test_a_folder_without_a_checkpoint_is_refused(tmp_path) -> None:
         GenerationExecutor.create(LlmArgs(model=str(tmp_path)), None)
 
 
+def test_truncated_weights_are_refused(llama_checkpoint, tmp_path) -> None:
+    folder = tmp_path / "cut"
+    shutil.copytree(llama_checkpoint, folder)
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:5000])
+    with pytest.raises(ConfigurationError, match="cannot load weights"), running(folder):
+        pass
+
+
 def test_missing_weights_are_refused(llama_checkpoint, tmp_path) -> None:
-    import shutil
-
-    from safetensors.torch import load_file, save_file
-
     folder = tmp_path / "broken"
     shutil.copytree(llama_checkpoint, folder)
     weights = load_file(folder / "model.safetensors")

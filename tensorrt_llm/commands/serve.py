@@ -1,0 +1,169 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""``trtllm-serve``: serves a checkpoint over HTTP.
+
+Mistakes are told before anything slow is imported or loaded: exit code 2 names the option, exit
+code 1 is a folder that cannot be served or a port that is taken. A stop by signal is no failure:
+exit code 0.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from tensorrt_llm.commands.config import (
+    GroupedCommand,
+    GroupedOption,
+    describe_args,
+    read_llm_args,
+)
+from tensorrt_llm.commands.listen import bind, url_of
+from tensorrt_llm.commands.serve_options import serve_options
+from tensorrt_llm.errors import ConfigurationError
+from tensorrt_llm.llmapi.checkpoint import check_checkpoint
+from tensorrt_llm.llmapi.llm_args import LlmArgs, refuse_disaggregated
+from tensorrt_llm.logger import configure
+from tensorrt_llm.version import __version__
+
+if TYPE_CHECKING:
+    from tensorrt_llm.inputs.media_access import MediaAccess
+    from tensorrt_llm.llmapi.llm import LLM
+
+_ABSENT_COMMANDS = ("mm_embedding_serve", "disaggregated", "disaggregated_mpi_worker")
+
+
+class DefaultServe(click.Group):
+    """A group whose sub-command may be left out: it is ``serve`` then."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Puts the default sub-command in."""
+        if args and args[0] in _ABSENT_COMMANDS:
+            raise click.UsageError(f"{args[0]} is not available in this release", ctx)
+        if not args or (args[0] not in self.commands and args[0] != "--version"):
+            args = ["serve", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=DefaultServe)
+@click.version_option(__version__, prog_name="trtllm-serve")
+def main() -> None:
+    """Serves a multimodal model over HTTP, with safe reuse of KV blocks."""
+
+
+@main.command(cls=GroupedCommand)
+@click.argument("model")
+@serve_options
+@click.pass_context
+def serve(context: click.Context, model: str, config: Path | None, **options: Any) -> None:
+    """Serves the checkpoint in folder MODEL (Hugging Face format) with an OpenAI-compatible API.
+
+    Blocks of the KV cache are reused between requests that begin alike, media included; see
+    --enable_block_reuse. The word "serve" may be left out.
+    """
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, _stop)
+    configure(options["log_level"])
+    of_model = [param.name for param in context.command.params if _sets_model_field(param)]
+    args = read_llm_args(context, model, {name: options.pop(name) for name in of_model}, config)
+    try:
+        refuse_disaggregated()
+        check_checkpoint(args.model)
+    except (ConfigurationError, NotImplementedError) as error:
+        raise click.ClickException(str(error)) from None
+    sockets = _listen(options["host"], options["port"])
+    click.echo(f"trtllm-serve {__version__}, configuration:\n{describe_args(args)}")
+    access = _media_access(options)
+    with _load(args) as llm:
+        _run(llm, access, options, sockets)
+
+
+def _run(
+    llm: LLM, access: MediaAccess, options: dict[str, Any], sockets: list[socket.socket]
+) -> None:
+    from tensorrt_llm.serve.http_server import HttpServer
+    from tensorrt_llm.serve.openai_server import OpenAIServer, ServerConfig
+
+    name = options["served_model_name"] or Path(llm.args.model).resolve().name
+    config = ServerConfig(
+        served_model_name=name,
+        media_access=access,
+        max_request_bytes=options["max_request_bytes"],
+        max_media_items=options["max_media_items"],
+    )
+    url = url_of(options["host"], sockets)
+    click.echo(_describe_model(llm))
+    click.echo(f"serving {name!r} at {url}")
+    server = HttpServer(
+        OpenAIServer(llm, config).app,
+        stop_engine=llm.shutdown,
+        grace_seconds=options["grace_seconds"],
+        log_level=_uvicorn_level(options["log_level"]),
+    )
+    try:
+        server.serve_until_stopped(sockets)
+    except OSError as error:
+        raise click.ClickException(f"cannot listen on {url}: {error.strerror} (--port)") from None
+
+
+def _load(args: LlmArgs) -> LLM:
+    # Imported here: torch takes seconds, and wrong options are told before.
+    from tensorrt_llm.llmapi.llm import LLM
+
+    try:
+        return LLM(**{name: getattr(args, name) for name in args.model_fields_set})
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _media_access(options: dict[str, Any]) -> MediaAccess:
+    from tensorrt_llm.inputs.media_access import MediaAccess
+
+    given = ",".join(options["allowed_media_domains"])
+    domains = tuple(host.strip() for host in given.split(",") if host.strip())
+    try:
+        return MediaAccess(
+            allowed_local_media_path=options["allowed_local_media_path"],
+            allowed_domains=domains or None,
+            allow_loopback=options["allow_loopback_media"],
+        )
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error), param_hint="'--allowed_media_domains'") from None
+
+
+def _listen(host: str, port: int) -> list[socket.socket]:
+    try:
+        return bind(host, port)
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot listen on {host}:{port}: {error.strerror} (--host, --port)"
+        ) from None
+
+
+def _describe_model(llm: LLM) -> str:
+    info = llm.model_info
+    kinds = ", ".join(("text", *llm.preprocessor.modalities))
+    reuse = "on" if llm.args.kv_cache_config.enable_block_reuse else "off"
+    return (
+        f"model: {info.model_type}, {info.dtype} on {info.device}, up to {info.max_seq_len} tokens "
+        f"a request; KV pool of {info.kv_cache_tokens} tokens in {info.kv_cache_blocks} blocks\n"
+        f"block reuse: {reuse}; reuse-safe: {kinds}"
+    )
+
+
+def _uvicorn_level(level: str) -> str:
+    return {"internal_error": "critical", "verbose": "debug"}.get(level, level)
+
+
+def _sets_model_field(param: click.Parameter) -> bool:
+    return isinstance(param, GroupedOption) and bool(param.llm_args_field)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    """Ends the program without failure while it loads."""
+    raise SystemExit(0)

@@ -1,0 +1,76 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""What is read from a checkpoint folder before a model is loaded. Nothing in it is executed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tensorrt_llm.errors import ConfigurationError
+
+
+def check_checkpoint(model: str) -> Path:
+    """Makes sure that a folder is a checkpoint in Hugging Face format.
+
+    Raises:
+        ConfigurationError: If it is not. Says what is missing.
+    """
+    path = Path(model)
+    if not path.is_dir():
+        raise ConfigurationError(f"model: there is no folder {model!r} (a local checkpoint folder)")
+    config = path / "config.json"
+    if not config.is_file():
+        raise ConfigurationError(f"model: {model!r} is no checkpoint folder: it has no config.json")
+    try:
+        content = json.loads(config.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConfigurationError(f"model: {str(config)!r} is no JSON: {error}") from error
+    if not isinstance(content, dict) or "model_type" not in content:
+        raise ConfigurationError(f"model: {str(config)!r} names no model_type")
+    return path
+
+
+def load_tokenizer(tokenizer: Any, model: str) -> Any:
+    """Loads a tokenizer, or passes one on.
+
+    Args:
+        tokenizer: A folder, a tokenizer, or None for the model's own.
+        model: Folder of the checkpoint.
+
+    Raises:
+        ConfigurationError: If the folder holds no tokenizer.
+    """
+    if tokenizer is not None and not isinstance(tokenizer, str | Path):
+        return tokenizer
+    # Imported here: transformers takes seconds, and a wrong option should be told at once.
+    from transformers import AutoTokenizer
+
+    folder = model if tokenizer is None else str(tokenizer)
+    if not Path(folder).is_dir():
+        raise ConfigurationError(f"tokenizer: there is no folder {folder!r}")
+    try:
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"tokenizer: cannot load one from {folder!r}: {_first_line(error)}"
+        ) from error
+
+
+def read_chat_template(template: str | None) -> str | None:
+    """Gives the Jinja text of a template named by path or written out.
+
+    Raises:
+        ConfigurationError: If it is neither a file nor Jinja text.
+    """
+    if template is None or "{{" in template or "{%" in template:
+        return template
+    path = Path(template)
+    if not path.is_file():
+        raise ConfigurationError(f"chat_template: {template!r} is neither a file nor Jinja text")
+    return path.read_text(encoding="utf-8")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,139 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""The one place where what callers write becomes what the engine takes.
+
+``LLM`` hands in prompt dicts, the server hands in chat messages; both get a `ProcessedPrompt`. All
+methods may be called from several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorrt_llm.errors import RequestError
+from tensorrt_llm.inputs.chat_template import render_chat
+from tensorrt_llm.inputs.data import MediaItem, ProcessedPrompt, PromptInputs, prompt_inputs
+from tensorrt_llm.inputs.media_io import MediaLoader
+from tensorrt_llm.inputs.registry import InputProcessor
+from tensorrt_llm.llmapi.media import check_keys, read_media
+
+
+@dataclass(frozen=True)
+class ChatOptions:
+    """How a conversation becomes a prompt.
+
+    Attributes:
+        add_generation_prompt: End the prompt where the answer starts.
+        add_special_tokens: Let the tokenizer add its own tokens beside the template's.
+        template_kwargs: Further variables of the template.
+    """
+
+    add_generation_prompt: bool = True
+    add_special_tokens: bool = False
+    template_kwargs: Mapping[str, Any] | None = None
+
+
+class Preprocessor:
+    """Turns prompts and conversations into processed prompts.
+
+    Args:
+        processor: The input processor of the model's family.
+        tokenizer: The model's tokenizer.
+        vocab_size: Token ids of a caller must be below it.
+        chat_template: Jinja text to use instead of the tokenizer's own template.
+    """
+
+    def __init__(
+        self,
+        processor: InputProcessor,
+        tokenizer: Any,
+        vocab_size: int,
+        chat_template: str | None = None,
+    ) -> None:
+        self._processor = processor
+        self._tokenizer = tokenizer
+        self._vocab_size = vocab_size
+        self._chat_template = chat_template
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """What the model takes beside text."""
+        return self._processor.modalities
+
+    def process_inputs(
+        self, inputs: PromptInputs, loader: MediaLoader, *, add_special_tokens: bool = True
+    ) -> ProcessedPrompt:
+        """Processes a prompt as ``LLM.generate`` takes it.
+
+        Args:
+            inputs: Text, token ids, or a prompt dict.
+            loader: Loads the media that the prompt names.
+            add_special_tokens: Let the tokenizer add its leading tokens to a text prompt.
+
+        Raises:
+            TypeError: If the prompt has none of these forms.
+            RequestError: If something in it is wrong.
+        """
+        prompt: Mapping[str, Any] = prompt_inputs(inputs)
+        check_keys(prompt)
+        items = [
+            loader.load(media.modality, media.source, part=media.part, uuid=media.uuid)
+            for media in read_media(prompt, self.modalities)
+        ]
+        kwargs = prompt.get("mm_processor_kwargs")
+        token_ids = prompt.get("prompt_token_ids")
+        if token_ids is not None:
+            self._check_token_ids(token_ids)
+            return self._processor.process(token_ids, items, kwargs)
+        text = prompt.get("prompt")
+        if not isinstance(text, str):
+            raise TypeError(f"prompt must be a str, not {type(text).__name__}")
+        located = self._processor.locate_placeholders(text, items, add_special_tokens)
+        return self._processor.process(located, items, kwargs)
+
+    def process_chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        items: Sequence[MediaItem],
+        options: ChatOptions,
+        mm_processor_kwargs: Mapping[str, Any] | None = None,
+    ) -> ProcessedPrompt:
+        """Processes a conversation.
+
+        Args:
+            messages: Dicts with ``role`` and ``content``; content is text or a list of parts,
+                whose media parts name an item by its index.
+            items: The loaded media.
+            options: How the conversation becomes a prompt.
+            mm_processor_kwargs: Options of the model's media processor.
+
+        Raises:
+            RequestError: If there is no template, the template refuses the conversation, or an
+                option is unknown.
+        """
+        if self._chat_template is None and not self._tokenizer.chat_template:
+            raise RequestError(
+                "this model has no chat template; start it with chat_template (--chat_template), "
+                "or ask for completions"
+            )
+        prompt = render_chat(
+            self._tokenizer,
+            messages,
+            self._processor.placeholder_text,
+            add_generation_prompt=options.add_generation_prompt,
+            chat_template=self._chat_template,
+            template_kwargs=options.template_kwargs,
+            add_special_tokens=options.add_special_tokens,
+        )
+        return self._processor.process(prompt, items, mm_processor_kwargs)
+
+    def _check_token_ids(self, token_ids: Sequence[int]) -> None:
+        for token_id in token_ids:
+            if type(token_id) is not int:
+                raise TypeError(f"prompt_token_ids must be int, got {token_id!r}")
+            if not 0 <= token_id < self._vocab_size:
+                raise RequestError(
+                    f"token id {token_id} is outside the vocabulary of {self._vocab_size} tokens"
+                )

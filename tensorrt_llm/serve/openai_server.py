@@ -1,0 +1,326 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""The routes of the OpenAI-compatible server.
+
+A route parses, prepares in worker threads what takes time (media, templates, tokens), builds one
+`GenerationRequest`, and streams the answer. The event loop itself never waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from tensorrt_llm.errors import RequestError
+from tensorrt_llm.executor.request import GenerationRequest
+from tensorrt_llm.executor.result import GenerationResult
+from tensorrt_llm.inputs.chat_template import MediaPart, TextPart
+from tensorrt_llm.inputs.data import MediaItem, ProcessedPrompt
+from tensorrt_llm.inputs.media_access import MediaAccess
+from tensorrt_llm.inputs.media_io import MediaLoader
+from tensorrt_llm.llmapi.llm import LLM
+from tensorrt_llm.llmapi.preprocessor import ChatOptions
+from tensorrt_llm.serve.body_limit import BodyLimit
+from tensorrt_llm.serve.chat_utils import MediaSource, ParsedMessage, parse_messages
+from tensorrt_llm.serve.errors import error_response
+from tensorrt_llm.serve.limits import DEFAULT_MAX_MEDIA_ITEMS, DEFAULT_MAX_REQUEST_BYTES
+from tensorrt_llm.serve.openai_protocol import (
+    ChatCompletionRequest,
+    ChatCompletionResponse,
+    CompletionRequest,
+    CompletionResponse,
+    ErrorResponse,
+    GenerationFields,
+    ModelCard,
+    ModelList,
+)
+from tensorrt_llm.serve.postprocess import AnswerWriter, ChatWriter, CompletionWriter
+from tensorrt_llm.serve.streaming import (
+    ClientDisconnectedError,
+    streamed_answer,
+    while_connected,
+    whole_answer,
+)
+from tensorrt_llm.version import __version__
+
+_MEDIA_THREADS = 16
+_PREPARE_THREADS = 4
+# What other servers write for a client that hung up; nobody receives it.
+_CLIENT_CLOSED_REQUEST = 499
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """What the HTTP door adds to the configuration of the model.
+
+    Attributes:
+        served_model_name: Name in ``/v1/models`` and in answers.
+        media_access: Which media a request may name.
+        max_request_bytes: Most bytes of a request body.
+        max_media_items: Most pieces of media in a request.
+    """
+
+    served_model_name: str
+    media_access: MediaAccess = field(default_factory=MediaAccess)
+    max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES
+    max_media_items: int = DEFAULT_MAX_MEDIA_ITEMS
+
+
+class OpenAIServer:
+    """Serves an `LLM` over HTTP; ``app`` is the ASGI application.
+
+    Args:
+        llm: The loaded model. The caller shuts it down.
+        config: The door's own settings.
+    """
+
+    def __init__(self, llm: LLM, config: ServerConfig) -> None:
+        self._llm = llm
+        self._config = config
+        self._started = int(time.time())
+        self._loader = MediaLoader(config.media_access, llm.hasher)
+        # Apart, so that slow downloads never keep prompts without media waiting.
+        self._media_threads = ThreadPoolExecutor(_MEDIA_THREADS, "media")
+        self._prepare_threads = ThreadPoolExecutor(_PREPARE_THREADS, "prepare")
+        self.app = FastAPI(title="trtllm-serve", version=__version__, lifespan=self._lifespan)
+        self.app.add_middleware(BodyLimit, max_bytes=config.max_request_bytes)
+        for kind in (HTTPException, RequestValidationError):
+            self.app.add_exception_handler(kind, _answer_error)
+        self._add_routes()
+
+    def _add_routes(self) -> None:
+        post = partial(self.app.add_api_route, methods=["POST"], response_model=None)
+        get = partial(self.app.add_api_route, methods=["GET"], response_model=None)
+        errors: dict[int | str, dict[str, Any]] = {
+            status: {"model": ErrorResponse} for status in (400, 413, 429, 500, 501)
+        }
+        post(
+            "/v1/chat/completions",
+            self.chat_completions,
+            responses={**errors, 200: {"model": ChatCompletionResponse}},
+        )
+        post(
+            "/v1/completions",
+            self.completions,
+            responses={**errors, 200: {"model": CompletionResponse}},
+        )
+        get("/v1/models", self.models, responses={200: {"model": ModelList}})
+        get("/health", self.health)
+        get("/version", self.version)
+        get("/metrics", self.metrics)
+
+    @asynccontextmanager
+    async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
+        yield
+        for threads in (self._media_threads, self._prepare_threads):
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def chat_completions(self, body: ChatCompletionRequest, http: Request) -> Response:
+        """Answers a conversation."""
+        return await _guarded(self._chat(body, http))
+
+    async def completions(self, body: CompletionRequest, http: Request) -> Response:
+        """Continues one or several prompts."""
+        return await _guarded(self._complete(body, http))
+
+    async def models(self) -> Response:
+        """Lists the one model that is served."""
+        card = ModelCard(
+            id=self._config.served_model_name,
+            object="model",
+            created=self._started,
+            owned_by="tensorrt_llm",
+            max_model_len=self._llm.model_info.max_seq_len,
+        )
+        listing = ModelList(object="list", data=[card])
+        return Response(listing.to_json(), media_type="application/json")
+
+    async def health(self) -> Response:
+        """200 while the engine's loop turns, 503 otherwise."""
+        if self._llm.is_healthy():
+            return Response(status_code=200)
+        return error_response(HTTPException(503, "the engine's loop does not turn"))
+
+    async def version(self) -> Response:
+        """The version of this package."""
+        return JSONResponse({"version": __version__})
+
+    async def metrics(self) -> Response:
+        """Statistics of the iterations since the last call, as a list."""
+        return await _guarded(self._statistics())
+
+    async def _statistics(self) -> Response:
+        return JSONResponse(self._llm.get_stats())
+
+    async def _chat(self, body: ChatCompletionRequest, http: Request) -> Response:
+        _refuse_disaggregated(body)
+        sampling = body.sampling_params()
+        prompt = await while_connected(http, self._prepare_chat(body))
+        result = self._submit(GenerationRequest(prompt, sampling, body.cache_salt), "messages")
+        return await _reply(body, http, [result], self._writer(ChatWriter, body))
+
+    async def _complete(self, body: CompletionRequest, http: Request) -> Response:
+        _refuse_disaggregated(body)
+        sampling = body.sampling_params()
+        prompts = body.prompts()
+        if not prompts:
+            raise RequestError("the list of prompts is empty", part="prompt")
+        if body.stream and len(prompts) > 1:
+            raise RequestError(
+                f"a stream carries one prompt, got {len(prompts)}; send a request for each",
+                part="prompt",
+            )
+        single = isinstance(body.prompt, str) or prompts[0] is body.prompt
+        parts = ["prompt"] if single else [f"prompt[{index}]" for index in range(len(prompts))]
+        prepared = await while_connected(
+            http,
+            _all(
+                self._prepare_prompt(prompt, part, body.add_special_tokens)
+                for prompt, part in zip(prompts, parts, strict=True)
+            ),
+        )
+        results: list[GenerationResult] = []
+        try:
+            for prompt, part in zip(prepared, parts, strict=True):
+                request = GenerationRequest(prompt, sampling, body.cache_salt)
+                results.append(self._submit(request, part))
+        except Exception:
+            for result in results:
+                result.abort()
+            raise
+        return await _reply(body, http, results, self._writer(CompletionWriter, body))
+
+    async def _prepare_chat(self, body: ChatCompletionRequest) -> ProcessedPrompt:
+        messages = parse_messages(
+            body.messages, self._llm.preprocessor.modalities, self._config.max_media_items
+        )
+        sources = [source for message in messages for source in message.media]
+        items = await _all(self._in(self._media_threads, self._load, source) for source in sources)
+        options = ChatOptions(
+            add_generation_prompt=body.add_generation_prompt,
+            add_special_tokens=body.add_special_tokens,
+            template_kwargs=body.chat_template_kwargs,
+        )
+        with _naming("messages"):
+            return await self._in(
+                self._prepare_threads,
+                self._llm.preprocessor.process_chat,
+                _with_items(messages),
+                items,
+                options,
+                body.mm_processor_kwargs,
+            )
+
+    async def _prepare_prompt(
+        self, prompt: str | list[int], part: str, add_special_tokens: bool
+    ) -> ProcessedPrompt:
+        process = partial(
+            self._llm.preprocessor.process_inputs,
+            loader=self._loader,
+            add_special_tokens=add_special_tokens,
+        )
+        with _naming(part):
+            return await self._in(self._prepare_threads, process, prompt)
+
+    def _submit(self, request: GenerationRequest, part: str) -> GenerationResult:
+        with _naming(part):
+            return self._llm.submit(request)
+
+    def _load(self, source: MediaSource) -> MediaItem:
+        where = {"part": source.part, "uuid": source.uuid}
+        if source.data is not None:
+            return self._loader.load_base64(source.modality, source.data, source.format, **where)
+        return self._loader.load(source.modality, source.url, **where)
+
+    def _writer(self, kind: type[AnswerWriter], body: GenerationFields) -> AnswerWriter:
+        return kind(
+            self._config.served_model_name,
+            self._llm.tokenizer,
+            include_usage=body.include_usage,
+            continuous_usage=body.continuous_usage,
+        )
+
+    async def _in(
+        self, threads: ThreadPoolExecutor, work: Callable[..., _Value], *args: Any
+    ) -> _Value:
+        return await asyncio.get_running_loop().run_in_executor(threads, work, *args)
+
+
+def _with_items(messages: Sequence[ParsedMessage]) -> list[dict[str, Any]]:
+    """Messages as templates take them, each media part naming the next item."""
+    result: list[dict[str, Any]] = []
+    item = 0
+    for message in messages:
+        content: Any = message.content
+        if not isinstance(content, str):
+            parts: list[TextPart | MediaPart] = []
+            for source in content:
+                if isinstance(source, MediaSource):
+                    parts.append(MediaPart(source.modality, item))
+                    item += 1
+                else:
+                    parts.append(TextPart(source.text))
+            content = parts
+        result.append({"role": message.role, "content": content})
+    return result
+
+
+def _refuse_disaggregated(body: GenerationFields) -> None:
+    if body.disaggregated_params is not None:
+        raise NotImplementedError(
+            "disaggregated_params: disaggregated serving is not available in this release"
+        )
+
+
+async def _reply(
+    body: GenerationFields,
+    http: Request,
+    results: Sequence[GenerationResult],
+    writer: AnswerWriter,
+) -> Response:
+    if body.stream:
+        return await streamed_answer(http, results[0], writer)
+    return await whole_answer(http, results, writer)
+
+
+async def _guarded(work: Coroutine[Any, Any, Response]) -> Response:
+    """Turns every failure into its answer: one request's failure is its own."""
+    try:
+        return await work
+    except ClientDisconnectedError:
+        return Response(status_code=_CLIENT_CLOSED_REQUEST)
+    except Exception as error:
+        return error_response(error)
+
+
+async def _all(work: Iterable[Coroutine[Any, Any, _Value]]) -> list[_Value]:
+    """Runs coroutines side by side; the first failure is raised."""
+    return list(await asyncio.gather(*work))
+
+
+@contextmanager
+def _naming(part: str) -> Iterator[None]:
+    """Names the part of the request that a mistake is in, where it names none itself."""
+    try:
+        yield
+    except RequestError as error:
+        error.at(part)
+        raise
+
+
+async def _answer_error(http: Request, error: Exception) -> Response:
+    return error_response(error)
