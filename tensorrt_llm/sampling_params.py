@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from tensorrt_llm.errors import RequestError
 
@@ -78,7 +77,3 @@ class SamplingParams:
             return True
         unset = self.temperature is None
         return unset and not self.top_k and (self.top_p is None or self.top_p == 1)
-
-    def with_changes(self, **changes: Any) -> SamplingParams:
-        """A copy with some fields replaced, validated again."""
-        return replace(self, **changes)

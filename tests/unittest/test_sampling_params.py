@@ -49,8 +49,7 @@ def test_wrong_values_are_named(field, value, says) -> None:
         SamplingParams(**{field: value})
 
 
-def test_changes_are_checked_again() -> None:
-    params = SamplingParams(max_tokens=5).with_changes(stop=["a", "b"])
-    assert (params.max_tokens, params.stop_list) == (5, ("a", "b"))
-    with pytest.raises(RequestError, match="max_tokens"):
-        params.with_changes(max_tokens=0)
+def test_stop_is_one_text_or_several() -> None:
+    assert SamplingParams().stop_list == ()
+    assert SamplingParams(stop="a").stop_list == ("a",)
+    assert SamplingParams(stop=["a", "b"]).stop_list == ("a", "b")
