@@ -29,6 +29,7 @@ from typing import Any
 
 import click
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
@@ -171,8 +172,8 @@ def versions() -> dict[str, str]:
 
 def show(rows: Sequence[Row], console: Console) -> None:
     """Prints the table."""
-    table = Table(title="Block reuse: tokens and encoder runs saved, and wrong hits")
-    table.add_column("workload")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("workload", no_wrap=True)
     for column in ("requests", "prompt", "reused", "possible", "hit rate", "encodes saved"):
         table.add_column(column, justify="right")
     for column in ("cold ms", "warm ms", "wrong hits"):
