@@ -20,6 +20,7 @@ from tensorrt_llm.executor.result import GenerationResult
 from tensorrt_llm.inputs.data import ProcessedPrompt, PromptInputs
 from tensorrt_llm.inputs.media_access import MediaAccess
 from tensorrt_llm.inputs.media_io import MediaLoader
+from tensorrt_llm.inputs.model_config import load_config
 from tensorrt_llm.inputs.multimodal_data import MediaHasher
 from tensorrt_llm.inputs.registry import create_input_processor
 from tensorrt_llm.llmapi.checkpoint import check_checkpoint, load_tokenizer, read_chat_template
@@ -107,11 +108,12 @@ class LLM(AbstractContextManager["LLM"]):
             raise
         self._closed = False
         check_checkpoint(self.args.model)
+        config = load_config(self.args.model)
         chat_template = read_chat_template(self.args.chat_template)
         self._tokenizer = load_tokenizer(self.args.tokenizer, self.args.model)
         # One hasher for all that identify media here: a keyed one gives digests of its own.
         self.hasher = MediaHasher(self.args.multimodal_config.hash_algorithm)
-        processor = create_input_processor(self.args.model, self._tokenizer, self.hasher)
+        processor = create_input_processor(self.args.model, self._tokenizer, self.hasher, config)
         self._loader = MediaLoader(MediaAccess(trusted=True), self.hasher)
         self._executor = GenerationExecutor.create(self.args, self._tokenizer)
         self.preprocessor = Preprocessor(

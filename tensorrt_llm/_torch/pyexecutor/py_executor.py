@@ -81,6 +81,7 @@ class PyExecutor:
         self._waiting: deque[LlmRequest] = deque()
         self._context: list[LlmRequest] = []
         self._generation: list[LlmRequest] = []
+        self._updates: list[tuple[LlmRequest, GenerationUpdate]] = []
         self._admitted = self._completed = 0
         self._stopping = False
         self._last_turn = time.monotonic()
@@ -164,11 +165,19 @@ class PyExecutor:
                 self._take_commands()
                 if self._requests and not self._stopping:
                     self._iterate()
+                self._tell()
         except Exception:
             logger.exception("the engine's loop ended because of a fault of ours")
         finally:
             self._stopping = True
             self._fail_all(EngineStoppedError("the engine has stopped"))
+            self._tell()
+
+    def _tell(self) -> None:
+        """Sends what the turn brought, once it is recorded: who has an answer finds it counted."""
+        for request, update in self._updates:
+            request.push(update)
+        self._updates.clear()
 
     def _begin_stop(self) -> None:
         self._stopping = True
@@ -279,12 +288,12 @@ class PyExecutor:
             if reason is None:
                 self._to_generation(request)
                 going_on.append(request)
-                request.push(update())
+                self._updates.append((request, update()))
             else:
                 named = request.sampling.stop_token_ids or ()
                 self._release(request)
                 stop = choice.token_id if choice.token_id in named and reason == "stop" else None
-                request.push(update(finish_reason=reason, stop_reason=stop))
+                self._updates.append((request, update(finish_reason=reason, stop_reason=stop)))
         if going_on:
             self._kv_cache.append(going_on)
 
@@ -310,11 +319,10 @@ class PyExecutor:
         error: TrtllmError | None = None,
     ) -> None:
         self._release(request)
-        request.push(
-            GenerationUpdate(
-                cached_tokens=request.cached_tokens, finish_reason=finish_reason, error=error
-            )
+        update = GenerationUpdate(
+            cached_tokens=request.cached_tokens, finish_reason=finish_reason, error=error
         )
+        self._updates.append((request, update))
 
     def _release(self, request: LlmRequest) -> None:
         """The one way out: takes the request off its list and gives back all it holds."""
