@@ -235,6 +235,39 @@ def test_a_repeat_runs_no_encoder_and_a_prefix_miss_finds_its_rows(
         assert state["embeddingStore"]["hits"] >= 2
 
 
+def test_an_item_that_is_cached_whole_is_not_encoded_even_without_a_store(
+    phi4mm_checkpoint, make
+) -> None:
+    prompt = make("<|user|>" + IMAGE + " and many words after it" * 12 + "<|end|>", picture(1))
+    item = prompt.items[0].runs[0]
+    options = {"multimodal_config": {"encoder_cache_max_bytes": 0}}
+    with running(phi4mm_checkpoint, **options) as executor:
+        for _ in range(3):
+            cached = start(executor, prompt, 1).result().cached_tokens
+        assert cached >= item.position + item.length
+        assert assert_idle(executor)["multimodalStats"]["encoderRuns"]["image"] == 1
+
+
+def test_text_before_media_is_shared_within_an_adapter_mode_only(phi4mm_checkpoint, make) -> None:
+    text = "<|user|>" + "Some shared words come first in this request. " * 8
+    shared = make(text + AUDIO, clip(1)).items[0].runs[0].position // BLOCK * BLOCK
+    assert shared >= 2 * BLOCK
+    with running(phi4mm_checkpoint) as executor:
+        cached = [
+            start(executor, prompt, 1).result().cached_tokens
+            for prompt in (
+                make(text + AUDIO, clip(1)),
+                make(text + AUDIO, clip(2)),
+                make(text + IMAGE, picture(1)),
+                make(text + IMAGE + AUDIO, picture(2), clip(1)),
+                make(text + "and no media at all"),
+                make(text + "and no media again"),
+            )
+        ]
+    assert cached[:4] == [0, shared, 0, shared]
+    assert cached[4] == 0 and cached[5] >= shared
+
+
 def test_rows_do_not_cross_salts(phi4mm_checkpoint, make) -> None:
     prompt = make("<|user|>" + IMAGE + "<|end|><|assistant|>", picture(1))
     with running(phi4mm_checkpoint) as executor:
