@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # An environment that exists keeps its Python; naming another one makes it anew.
 PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
-CPP_SOURCES = $(shell find cpp -name '*.h' -o -name '*.cpp')
+CPP_SOURCES = $(shell find cpp benchmarks -name '*.h' -o -name '*.cpp')
 PYTHON_SOURCES := tensorrt_llm tests examples benchmarks scripts
 # The folders of that list that exist, so that a checker never trips over an absent one.
 CHECKED = $(wildcard $(PYTHON_SOURCES))

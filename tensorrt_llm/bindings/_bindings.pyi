@@ -82,6 +82,30 @@ class MediaRuns:
     @property
     def num_runs(self) -> int: ...
 
+class MediaBatch:
+    """The media of several prompts, end to end."""
+
+    def __init__(
+        self,
+        media: MediaRuns,
+        item_offsets: npt.NDArray[np.int64],
+        run_offsets: npt.NDArray[np.int64],
+    ) -> None:
+        """Copy the arrays. Item indices and positions count from each prompt's own beginning.
+
+        Args:
+            media: The items and runs of all prompts, one prompt after the other.
+            item_offsets: int64 ``[n_prompts + 1]``: where each prompt's items begin, and the end.
+            run_offsets: int64 ``[n_prompts + 1]``, likewise for runs.
+
+        Raises:
+            InvalidArgumentError: Offsets that do not rise from 0 to the number of entries.
+            InvalidMediaRunsError: Arrays of ``media`` that differ in size.
+        """
+
+    @property
+    def num_prompts(self) -> int: ...
+
 class SequenceAllocation:
     """What a sequence got when it was added."""
 
@@ -188,6 +212,32 @@ class KVCacheManager:
             InvalidArgumentError: A live id, an empty prompt, a negative ``max_new_tokens``.
         """
 
+    def add_sequence_batch(
+        self,
+        sequence_ids: npt.NDArray[np.int64],
+        tokens: npt.NDArray[np.int32],
+        token_offsets: npt.NDArray[np.int64],
+        media: MediaBatch | None,
+        scopes: list[ReuseScope],
+        max_new_tokens: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.int64]:
+        """Add several sequences in order, each as ``add_sequence`` would.
+
+        Args:
+            sequence_ids: int64 ``[n]``, all different.
+            tokens: int32, the prompts end to end.
+            token_offsets: int64 ``[n + 1]``: where each prompt begins, and the end.
+            media: The prompts' media, if any.
+            scopes: One a sequence.
+            max_new_tokens: int64 ``[n]``.
+
+        Returns:
+            int64 ``[n]``: cached tokens, or -1 where the pool cannot promise the sequence now.
+
+        Raises:
+            KvCacheError: As ``add_sequence``, for any of them; nothing has changed then.
+        """
+
     def probe(
         self, tokens: npt.NDArray[np.int32], media: MediaRuns | None, scope: ReuseScope
     ) -> int:
@@ -230,6 +280,9 @@ class KVCacheManager:
 
         Findable blocks stay findable while nobody needs the room; UnknownSequenceError if not live.
         """
+
+    def free_batch(self, sequence_ids: npt.NDArray[np.int64]) -> None:
+        """End several sequences in order, int64 ``[n]``."""
 
     def reset_reuse_state(self) -> int:
         """Drop every findable block; returns how many cached blocks became free.

@@ -14,8 +14,6 @@ namespace tensorrt_llm::batch_manager
 namespace
 {
 
-using State = LruEvictionPolicy::State;
-
 void expectEqual(std::string const& what, std::int64_t found, std::int64_t expected)
 {
     if (found != expected)
@@ -41,8 +39,8 @@ void KVCacheManager::checkIntegrity() const
 
 void KVCacheManager::checkSequences() const
 {
-    std::vector<std::uint32_t> holders(mRefCounts.size(), 0);
-    std::vector<SequenceId const*> lastHolder(mRefCounts.size(), nullptr);
+    std::vector<std::uint32_t> holders(static_cast<std::size_t>(numBlocks()), 0);
+    std::vector<SequenceId const*> lastHolder(static_cast<std::size_t>(numBlocks()), nullptr);
     std::int64_t reserved = 0;
     for (auto const& [id, live] : mSequences)
     {
@@ -66,13 +64,15 @@ void KVCacheManager::checkSequences() const
     }
     for (std::size_t block = 0; block < holders.size(); ++block)
     {
-        expectEqual("holders of " + nameOf(static_cast<BlockId>(block)), mRefCounts[block].value(), holders[block]);
+        expectEqual("holders of " + nameOf(static_cast<BlockId>(block)),
+            mStore[static_cast<BlockId>(block)].references.value(), holders[block]);
     }
     expectEqual("reserved blocks", mNumReserved, reserved);
-    if (mNumReserved > mPolicy.numFree() + mPolicy.numCached())
+    if (mNumReserved > mPolicy.numFree(Tier::kDevice) + mPolicy.numCached(Tier::kDevice))
     {
         throw InternalStateError(std::to_string(mNumReserved) + " blocks promised, "
-                                 + std::to_string(mPolicy.numFree() + mPolicy.numCached()) + " unheld");
+                                 + std::to_string(mPolicy.numFree(Tier::kDevice) + mPolicy.numCached(Tier::kDevice))
+                                 + " unheld");
     }
 }
 
@@ -82,18 +82,19 @@ void KVCacheManager::checkBlocks() const
     for (BlockId block = 0; block < numBlocks(); ++block)
     {
         auto const state = mPolicy.state(block);
-        auto const held = mRefCounts[static_cast<std::size_t>(block)].value() > 0;
+        auto const held = mStore[block].references.value() > 0;
         numHeld += held ? 1 : 0;
-        expectEqual(nameOf(block) + " off the lists", state == State::kHeld, held);
+        expectEqual(nameOf(block) + " off the lists", state == BlockState::kHeld, held);
         if (!held)
         {
-            expectEqual(nameOf(block) + " in the tree", mTree.contains(block), state == State::kCached);
+            expectEqual(nameOf(block) + " in the tree", mTree.contains(block), state == BlockState::kCached);
         }
     }
-    expectEqual("free, cached and held blocks", mPolicy.numFree() + mPolicy.numCached() + numHeld, numBlocks());
+    expectEqual("free, cached and held blocks",
+        mPolicy.numFree(Tier::kDevice) + mPolicy.numCached(Tier::kDevice) + numHeld, numBlocks());
     // A cached block must lie behind all its children, or the oldest would not be a leaf.
-    std::vector<bool> passed(mRefCounts.size(), false);
-    for (auto const block : mPolicy.cachedBlocks())
+    std::vector<bool> passed(static_cast<std::size_t>(numBlocks()), false);
+    for (auto const block : mPolicy.cachedBlocks(Tier::kDevice))
     {
         auto const parent = mTree.parentOf(block);
         expectEqual("parent of cached " + nameOf(block) + " ahead of it",

@@ -20,6 +20,7 @@ from tensorrt_llm.bindings import (
     InvalidMediaRunsError,
     KvCacheError,
     KVCacheManager,
+    MediaBatch,
     MediaRuns,
     ReuseScope,
     UnknownSequenceError,
@@ -249,6 +250,60 @@ def test_block_tables_are_padded_int32() -> None:
     # The arrays are copies: writing to one changes no table.
     manager.block_ids(3)[:] = 5
     assert manager.block_tables(ids(3)).tolist() == [tables[1].tolist()]
+
+
+def test_batches_do_what_single_calls_do() -> None:
+    manager = KVCacheManager(16, 4)
+    described = MediaBatch(
+        MediaRuns(
+            np.repeat(np.array([1, 2], np.uint8)[:, None], 32, axis=1),
+            np.ones(2, np.bool_),
+            np.zeros(2, np.int32),
+            ids(5, 5),
+            ids(6, 6),
+            ids(6, 6),
+        ),
+        ids(0, 1, 1, 2),
+        ids(0, 1, 1, 2),
+    )
+    assert described.num_prompts == 3
+    scopes = [ReuseScope()] * 3
+    prompts = tokens(*[7] * 39)
+
+    def add() -> list[int]:
+        offsets = ids(0, 13, 26, 39)
+        added = manager.add_sequence_batch(
+            ids(1, 2, 3), prompts, offsets, described, scopes, ids(1, 1, 1)
+        )
+        assert added.dtype == np.int64
+        manager.commit_batch(ids(1, 2, 3), ids(13, 13, 13))
+        manager.free_batch(ids(1, 2, 3))
+        return added.tolist()
+
+    assert add() == [0, 0, 0]
+    assert add() == [12, 12, 12]
+    assert run(manager, prompts[:13], media([(0, 5, 6)], [1])) == 12
+    assert run(manager, prompts[:13], media([(0, 5, 6)], [2])) == 12
+    assert run(manager, prompts[:13]) == 12
+
+
+def test_malformed_batches_are_refused_whole() -> None:
+    manager = KVCacheManager(8, 4)
+    scope = [ReuseScope()]
+
+    def add(offsets: np.ndarray, scopes: list[ReuseScope], described: MediaBatch | None) -> None:
+        manager.add_sequence_batch(ids(1), tokens(1, 2), offsets, described, scopes, ids(1))
+
+    for offsets in (ids(0, 1), ids(0), ids(1, 2), ids(0, 3)):
+        with pytest.raises(InvalidArgumentError, match="token_offsets"):
+            add(offsets, scope, None)
+    with pytest.raises(InvalidArgumentError, match=r"scopes .* 2 .* 1"):
+        add(ids(0, 2), scope * 2, None)
+    with pytest.raises(InvalidArgumentError, match=r"media has 3 .* 2"):
+        add(ids(0, 2), scope, MediaBatch(media([]), ids(0, 0, 0), ids(0, 0, 0)))
+    with pytest.raises(InvalidArgumentError, match=r"item_offsets .* 1"):
+        MediaBatch(media([(0, 0, 1)]), ids(0, 0), ids(0, 1))
+    assert manager.num_sequences == 0
 
 
 def test_scope_values() -> None:

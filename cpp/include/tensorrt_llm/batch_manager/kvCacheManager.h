@@ -28,15 +28,15 @@
 #pragma once
 
 #include "tensorrt_llm/batch_manager/blockKey.h"
+#include "tensorrt_llm/batch_manager/blockStore.h"
 #include "tensorrt_llm/batch_manager/common.h"
 #include "tensorrt_llm/batch_manager/evictionPolicy.h"
 #include "tensorrt_llm/batch_manager/radixBlockTree.h"
-#include "tensorrt_llm/batch_manager/refCount.h"
+#include "tensorrt_llm/batch_manager/sequenceTable.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 namespace tensorrt_llm::batch_manager
@@ -48,6 +48,24 @@ struct SequenceAllocation
     std::int64_t
         cachedTokens;  //!< tokens of the prompt whose KV is there already: whole blocks, below the prompt length
     BlockId numBlocks; //!< blocks in its table: those for the prompt
+};
+
+//! A sequence to add. Views and pointers are read during the call only.
+struct SequenceRequest
+{
+    SequenceId id{0};
+    ArrayView<TokenId> tokens;
+    MediaRunsView media;
+    ReuseScope const* scope{nullptr}; //!< required
+    std::int64_t maxNewTokens{0};
+};
+
+struct KvCacheManagerConfig
+{
+    BlockId numBlocks{0};           //!< of the pool, at least 1
+    std::int32_t tokensPerBlock{0}; //!< a power of two, 2 to 32768
+    bool enableBlockReuse{true};    //!< if false nothing is ever matched or findable; all else is equal
+    HashFunction hash{&xxh3Hash};
 };
 
 struct KvCacheStats
@@ -79,12 +97,14 @@ struct BlockTables
 class KVCacheManager
 {
 public:
-    //! \param numBlocks blocks of the pool, at least 1.
-    //! \param tokensPerBlock a power of two above 1.
-    //! \param enableBlockReuse if false nothing is ever matched or findable; all else is equal.
     //! \throws InvalidArgumentError
+    explicit KVCacheManager(KvCacheManagerConfig const& config);
+
     KVCacheManager(
-        BlockId numBlocks, std::int32_t tokensPerBlock, bool enableBlockReuse = true, HashFunction hash = &xxh3Hash);
+        BlockId numBlocks, std::int32_t tokensPerBlock, bool enableBlockReuse = true, HashFunction hash = &xxh3Hash)
+        : KVCacheManager{KvCacheManagerConfig{numBlocks, tokensPerBlock, enableBlockReuse, hash}}
+    {
+    }
 
     KVCacheManager(KVCacheManager const&) = delete;
     KVCacheManager& operator=(KVCacheManager const&) = delete;
@@ -98,12 +118,27 @@ public:
     //! \return nothing, and changes nothing, if the pool cannot promise that now.
     //! \throws InvalidArgumentError a live id, an empty prompt, a negative maxNewTokens;
     //!         InvalidMediaRunsError; CapacityExceededError if the need exceeds the whole pool.
+    std::optional<SequenceAllocation> addSequence(SequenceRequest const& request);
+
     std::optional<SequenceAllocation> addSequence(SequenceId id, ArrayView<TokenId> tokens, MediaRuns const* media,
-        ReuseScope const& scope, std::int64_t maxNewTokens);
+        ReuseScope const& scope, std::int64_t maxNewTokens)
+    {
+        return addSequence({id, tokens, media == nullptr ? MediaRunsView{} : media->view(), &scope, maxNewTokens});
+    }
+
+    //! addSequence for several, in order, each matching what those before it left findable.
+    //! \param cachedTokens room for one number a request: its cached tokens, or -1 if the pool cannot promise it now.
+    //! \throws as addSequence; InvalidArgumentError also if an id comes twice.
+    void addSequenceBatch(ArrayView<SequenceRequest> requests, std::int64_t* cachedTokens);
 
     //! The cached tokens that addSequence would report for the same arguments now. Takes nothing.
     //! \throws InvalidArgumentError, InvalidMediaRunsError
-    [[nodiscard]] std::int64_t probe(ArrayView<TokenId> tokens, MediaRuns const* media, ReuseScope const& scope);
+    [[nodiscard]] std::int64_t probe(ArrayView<TokenId> tokens, MediaRunsView const& media, ReuseScope const& scope);
+
+    [[nodiscard]] std::int64_t probe(ArrayView<TokenId> tokens, MediaRuns const* media, ReuseScope const& scope)
+    {
+        return probe(tokens, media == nullptr ? MediaRunsView{} : media->view(), scope);
+    }
 
     //! Adds generated tokens, and from the promise the blocks that their KV needs.
     //! \throws UnknownSequenceError; CapacityExceededError past maxNewTokens.
@@ -120,13 +155,17 @@ public:
     //! slots.
     bool commit(SequenceId id, std::int64_t numWritten);
 
-    //! commit for several sequences, in order. \return one flag a sequence, as commit gives it.
+    //! commit for several sequences, in order.
+    //! \param changed room for one flag a sequence, as commit gives it, or null.
     //! \throws as commit; InvalidArgumentError if sizes differ or an id comes twice.
-    std::vector<std::uint8_t> commitBatch(ArrayView<SequenceId> ids, ArrayView<std::int64_t> numWritten);
+    void commitBatch(ArrayView<SequenceId> ids, ArrayView<std::int64_t> numWritten, bool* changed = nullptr);
 
     //! Ends a sequence at any moment. Its findable blocks stay so while no one else needs the room, the deepest being
     //! the first to go; the others become free, and its promise ends. \throws UnknownSequenceError
     void freeSequence(SequenceId id);
+
+    //! freeSequence for several, in order. \throws as freeSequence; InvalidArgumentError if an id comes twice.
+    void freeBatch(ArrayView<SequenceId> ids);
 
     //! Drops every findable block. What live sequences hold stays theirs but can no longer be found, nor can anything
     //! that they compute later, since it builds on what is being dropped. \return cached blocks that became free.
@@ -145,12 +184,12 @@ public:
 
     [[nodiscard]] BlockId numBlocks() const
     {
-        return static_cast<BlockId>(mRefCounts.size());
+        return mStore.numBlocks();
     }
 
     [[nodiscard]] std::int32_t tokensPerBlock() const
     {
-        return mTokensPerBlock;
+        return mStore.tokensPerBlock();
     }
 
     [[nodiscard]] bool enableBlockReuse() const
@@ -164,60 +203,74 @@ public:
     }
 
 private:
-    struct Sequence
-    {
-        std::vector<TokenId> tokens;
-        MediaLayout media;
-        std::size_t mediaCursor{0}; //!< for the next block to commit
-        std::optional<NodeId> root; //!< none if nothing of it may be found
-        std::int64_t maxTokens{0};  //!< prompt and new tokens
-        std::int64_t numSlots{0};   //!< tokens whose KV will ever be written
-        std::int64_t numWritten{0};
-        std::int64_t shareableBlocks{0}; //!< blocks before the first token that must not be shared
-        std::vector<BlockId> blocks;
-        BlockId numFindable{0}; //!< leading blocks that are in the tree
-        BlockId numReserved{0}; //!< promised and not yet taken
-        std::uint64_t batchStamp{0};
-    };
-
-    //! Findable blocks of a prompt from its root on.
+    //! A prompt looked up: the findable blocks it begins with, from its root on. One is kept as scratch.
     struct Match
     {
+        MediaLayout media;
+        PromptKeys keys; //!< of the prompt's blocks that may be found
         std::vector<BlockId> blocks;
-        std::size_t mediaCursor{0};
-        BlockId numIdle{0}; //!< of these, blocks that nobody holds now
+        BlockHash rootHash{0, 0};
+        std::int64_t shareableBlocks{0};
+        BlockId numIdle{0}; //!< of the blocks, those that nobody holds now
     };
 
+    struct Need
+    {
+        std::int64_t numSlots;
+        BlockId numBlocks;
+    };
+
+    // Queries and checks (kvCacheManager.cpp).
     [[nodiscard]] Sequence& sequence(SequenceId id);
     [[nodiscard]] Sequence const& sequence(SequenceId id) const;
     [[nodiscard]] std::int64_t blocksFor(std::int64_t numTokens) const;
-    [[nodiscard]] std::int64_t shareableBlocks(MediaLayout const& media) const;
-    [[nodiscard]] Match match(ArrayView<TokenId> tokens, MediaLayout const& media, ReuseScope const& scope);
     void checkAppend(SequenceId id, Sequence const& sequence, std::size_t numTokens) const;
     void checkCommit(SequenceId id, Sequence const& sequence, std::int64_t numWritten) const;
-    void checkBatch(ArrayView<SequenceId> ids, std::size_t numValues);
+    void checkBatch(ArrayView<SequenceId> ids);
+    void checkAfterOperation() const;
+
+    // Admission (kvCacheManagerAdmission.cpp).
+    [[nodiscard]] Need checkRequest(SequenceRequest const& request);
+    [[nodiscard]] std::int64_t shareableBlocks(MediaLayout const& media) const;
+    void match(ArrayView<TokenId> tokens, ReuseScope const& scope); //!< of the layout in mMatch
+    std::optional<SequenceAllocation> admit(SequenceRequest const& request, Need const& need);
+    void writePrompt(Sequence const& sequence);
+
+    // Lifetime (kvCacheManagerLifetime.cpp).
     void append(Sequence& sequence, ArrayView<TokenId> tokens);
     bool commit(Sequence& sequence, std::int64_t numWritten);
-    bool makeFindable(Sequence& sequence, std::size_t index, std::vector<MediaSpan>& spans);
+    bool makeFindable(Sequence& sequence, std::size_t index);
+    void free(SequenceId id, Sequence& ending);
+
+    // Blocks (kvCacheManagerBlocks.cpp).
+    [[nodiscard]] BlockId available() const;
     void hold(BlockId block);
     void letGo(BlockId block);
+    [[nodiscard]] BlockId takeBlock();
+    void prefetchNext() const;
     void takeBlocks(Sequence& sequence, std::size_t numBlocks);
-    void checkAfterOperation() const;
+    void eraseFromTree(BlockId block);
+
+    // Checks (kvCacheManagerIntegrity.cpp).
     void checkSequences() const;
     void checkBlocks() const;
 
-    std::int32_t mTokensPerBlock;
     bool mEnableBlockReuse;
+    BlockStore mStore;
     RadixBlockTree mTree;
-    LruEvictionPolicy mPolicy;
-    std::vector<RefCount> mRefCounts;
-    std::unordered_map<SequenceId, Sequence> mSequences;
+    EvictionPolicy mPolicy;
+    SequenceTable mSequences;
     BlockId mNumReserved{0};
     std::uint64_t mBatchStamp{0};
     std::int64_t mReusedBlocks{0};
     std::int64_t mMissedBlocks{0};
     std::int64_t mAllocNewBlocks{0};
     std::int64_t mEvictedBlocks{0};
+
+    // Scratch, so that calls take no memory of their own.
+    Match mMatch;
+    std::vector<MediaSpan> mSpans;
+    std::vector<SequenceId> mIds;
 };
 
 } // namespace tensorrt_llm::batch_manager

@@ -70,6 +70,11 @@ void bindKey(py::module_& module)
             py::arg("item_rows").noconvert())
         .def_property_readonly("num_items", [](bm::MediaRuns const& self) { return self.digests.size(); })
         .def_property_readonly("num_runs", [](bm::MediaRuns const& self) { return self.runItems.size(); });
+
+    py::class_<MediaBatch>(module, "MediaBatch", "The media of several prompts, end to end.")
+        .def(py::init(&makeMediaBatch), "media"_a, py::arg("item_offsets").noconvert(),
+            py::arg("run_offsets").noconvert())
+        .def_property_readonly("num_prompts", [](MediaBatch const& self) { return self.itemOffsets.size() - 1; });
 }
 
 void bindResults(py::module_& module)
@@ -117,6 +122,24 @@ void bindManager(py::module_& module)
             "sequence_id"_a, py::arg("tokens").noconvert(), "media"_a.none(true), "scope"_a.none(false),
             "max_new_tokens"_a)
         .def(
+            "add_sequence_batch",
+            [](Manager& self, Buffer<bm::SequenceId> const& ids, Buffer<bm::TokenId> const& tokens,
+                Buffer<std::int64_t> const& tokenOffsets, MediaBatch const* media,
+                std::vector<bm::ReuseScope const*> const& scopes, Buffer<std::int64_t> const& maxNewTokens)
+            {
+                auto const requests = makeRequests(viewOf(ids, "sequence_ids"), viewOf(tokens, "tokens"),
+                    viewOf(tokenOffsets, "token_offsets"), media, scopes, viewOf(maxNewTokens, "max_new_tokens"));
+                py::array_t<std::int64_t> cached(static_cast<py::ssize_t>(requests.size()));
+                auto* const results = cached.mutable_data();
+                {
+                    Unlocked const unlocked;
+                    self.addSequenceBatch(requests, results);
+                }
+                return cached;
+            },
+            py::arg("sequence_ids").noconvert(), py::arg("tokens").noconvert(), py::arg("token_offsets").noconvert(),
+            "media"_a.none(true), "scopes"_a, py::arg("max_new_tokens").noconvert())
+        .def(
             "probe",
             [](Manager& self, Buffer<bm::TokenId> const& tokens, bm::MediaRuns const* media,
                 bm::ReuseScope const& scope)
@@ -153,15 +176,25 @@ void bindManager(py::module_& module)
             {
                 auto const rows = viewOf(ids, "sequence_ids");
                 auto const written = viewOf(numWritten, "num_written");
-                std::vector<std::uint8_t> changed;
+                py::array_t<bool> changed(static_cast<py::ssize_t>(rows.size()));
+                auto* const flags = changed.mutable_data();
                 {
                     Unlocked const unlocked;
-                    changed = self.commitBatch(rows, written);
+                    self.commitBatch(rows, written, flags);
                 }
-                return flagsToArray(changed);
+                return changed;
             },
             py::arg("sequence_ids").noconvert(), py::arg("num_written").noconvert())
         .def("free_sequence", &Manager::freeSequence, "sequence_id"_a, py::call_guard<Unlocked>())
+        .def(
+            "free_batch",
+            [](Manager& self, Buffer<bm::SequenceId> const& ids)
+            {
+                auto const rows = viewOf(ids, "sequence_ids");
+                Unlocked const unlocked;
+                self.freeBatch(rows);
+            },
+            py::arg("sequence_ids").noconvert())
         .def("reset_reuse_state", &Manager::resetReuseState, py::call_guard<Unlocked>())
         .def(
             "block_ids", [](Manager const& self, bm::SequenceId id) { return toArray(self.blockIds(id)); },

@@ -353,6 +353,8 @@ BOOST_AUTO_TEST_CASE(errorsChangeNothing)
     BOOST_CHECK_EXCEPTION(add(manager, 2, prompt, INT64_MAX), InvalidArgumentError, says({"sequence 2"}));
     BOOST_CHECK_EXCEPTION(add(manager, 2, malformed), InvalidMediaRunsError, says({"run 0", "3 tokens at 4", "6"}));
     BOOST_CHECK_EXCEPTION(probe(manager, malformed), InvalidMediaRunsError, says({"run 0", "3 tokens at 4", "6"}));
+    BOOST_CHECK_EXCEPTION(
+        manager.freeBatch(std::vector<SequenceId>{1, 1}), InvalidArgumentError, says({"sequence 1", "entry 1", "2"}));
     BOOST_CHECK_EXCEPTION(manager.commit(1, 4), InvalidArgumentError, says({"4", "5 to 6"}));
     BOOST_CHECK_EXCEPTION(manager.commit(1, 7), InvalidArgumentError, says({"7", "5 to 6"}));
     BOOST_CHECK_EXCEPTION(manager.commit(2, 1), UnknownSequenceError, says({"sequence 2", "1 live"}));
@@ -381,16 +383,49 @@ BOOST_AUTO_TEST_CASE(batchesAreAllOrNothing)
     BOOST_CHECK_THROW(manager.commitBatch(Ids{1, 2}, Counts{2, 5}), InvalidArgumentError);
     BOOST_TEST(manager.stats().cachedNumBlocks == 0);
     BOOST_CHECK_THROW(manager.commitBatch(Ids{1, 9}, Counts{2, 1}), UnknownSequenceError);
-    BOOST_TEST((manager.commitBatch(Ids{1, 2}, Counts{3, 4}) == std::vector<std::uint8_t>{0, 0}));
+    bool changed[2];
+    manager.commitBatch(Ids{1, 2}, Counts{3, 4}, changed);
+    BOOST_TEST(!changed[0]);
+    BOOST_TEST(!changed[1]);
     BOOST_TEST(manager.stats().cachedNumBlocks == 3);
     add(manager, 3, text(10, 4), 1);
-    BOOST_TEST((manager.commitBatch(Ids{1, 3}, Counts{3, 4}) == std::vector<std::uint8_t>{0, 1}));
+    manager.commitBatch(Ids{1, 3}, Counts{3, 4}, changed);
+    BOOST_TEST(!changed[0]);
+    BOOST_TEST(changed[1]);
     BOOST_TEST((manager.blockIds(2) == manager.blockIds(3)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(state)
+
+BOOST_AUTO_TEST_CASE(batchesDoWhatSingleCallsDo)
+{
+    KVCacheManager manager{8, 2};
+    ReuseScope const scope;
+    auto const one = text(0, 5);
+    auto const two = text(10, 8);
+    auto const request = [&](SequenceId id, Prompt const& prompt)
+    {
+        return SequenceRequest{id, prompt.tokens, prompt.media.view(), &scope, 1};
+    };
+    std::int64_t cached[3];
+    using Requests = std::vector<SequenceRequest>;
+    BOOST_CHECK_EXCEPTION(manager.addSequenceBatch(Requests{request(4, one), request(4, two)}, cached),
+        InvalidArgumentError, says({"sequence 4", "2"}));
+    BOOST_CHECK_THROW(
+        manager.addSequenceBatch(Requests{request(4, one), request(5, text(0, 0))}, cached), InvalidArgumentError);
+    BOOST_TEST(manager.numSequences() == 0u);
+    manager.addSequenceBatch(Requests{request(1, one), request(2, two), request(3, two)}, cached);
+    BOOST_TEST(cached[0] == 0);
+    BOOST_TEST(cached[1] == 0);
+    BOOST_TEST(cached[2] == -1); // the pool has one block left
+    manager.commit(1, 5);
+    manager.freeBatch(std::vector<SequenceId>{2, 1});
+    BOOST_TEST(manager.numSequences() == 0u);
+    manager.addSequenceBatch(Requests{request(1, one)}, cached);
+    BOOST_TEST(cached[0] == 4);
+}
 
 BOOST_AUTO_TEST_CASE(tablesArePaddedToTheLongest)
 {
