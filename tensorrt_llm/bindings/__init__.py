@@ -6,30 +6,38 @@ from __future__ import annotations
 
 from tensorrt_llm.bindings._bindings import (
     CapacityExceededError,
+    CopyKind,
+    CopyPlan,
     InternalStateError,
     InvalidArgumentError,
     InvalidMediaRunsError,
     KvCacheError,
     KVCacheManager,
+    KvCacheRetentionConfig,
     KvCacheStats,
     MediaBatch,
     MediaRuns,
     ReuseScope,
     SequenceAllocation,
+    TokenRangeRetentionConfig,
     UnknownSequenceError,
 )
 
 __all__ = [
     "CapacityExceededError",
+    "CopyKind",
+    "CopyPlan",
     "InternalStateError",
     "InvalidArgumentError",
     "InvalidMediaRunsError",
     "KVCacheManager",
     "KvCacheError",
+    "KvCacheRetentionConfig",
     "KvCacheStats",
     "MediaBatch",
     "MediaRuns",
     "ReuseScope",
     "SequenceAllocation",
+    "TokenRangeRetentionConfig",
     "UnknownSequenceError",
 ]

@@ -7,6 +7,8 @@ but ``block_ids`` and ``stats`` releases the interpreter's lock while it works, 
 by one thread at a time, or its users bring their own lock; different managers share nothing.
 """
 
+from enum import IntEnum
+
 import numpy as np
 import numpy.typing as npt
 
@@ -106,16 +108,89 @@ class MediaBatch:
     @property
     def num_prompts(self) -> int: ...
 
+class TokenRangeRetentionConfig:
+    """The priority of the blocks that begin in a range of the prompt."""
+
+    def __init__(
+        self,
+        token_start: int,
+        token_end: int | None,
+        priority: int,
+        duration_ms: int | None = None,
+    ) -> None:
+        """Blocks whose first token is in ``[token_start, token_end)``; None: to the prompt's end.
+
+        ``priority`` is 0, given up first, to 100; after ``duration_ms`` unused it is 35 again.
+        """
+
+    @property
+    def token_start(self) -> int: ...
+    @property
+    def token_end(self) -> int | None: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def duration_ms(self) -> int | None: ...
+
+class KvCacheRetentionConfig:
+    """How long a sequence wants its blocks kept."""
+
+    def __init__(
+        self,
+        token_range_retention_configs: list[TokenRangeRetentionConfig],
+        decode_retention_priority: int = 35,
+        decode_duration_ms: int | None = None,
+    ) -> None:
+        """Ranges of the prompt, and the priority of blocks that begin with a generated token.
+
+        Raises:
+            InvalidArgumentError: Ranges that overlap or go back, an open end that is not the last,
+                a priority outside 0 to 100, a duration below 1.
+        """
+
+    @property
+    def token_range_retention_configs(self) -> list[TokenRangeRetentionConfig]: ...
+    @property
+    def decode_retention_priority(self) -> int: ...
+    @property
+    def decode_duration_ms(self) -> int | None: ...
+
+class CopyKind(IntEnum):
+    """What a copy is for, and between which pools."""
+
+    PARTIAL = 0
+    FORK = 1
+    OFFLOAD = 2
+    ONBOARD = 3
+
+class CopyPlan:
+    """Copies to run in order, and the ticket to report them by."""
+
+    @property
+    def ticket(self) -> int:
+        """What ``copies_done`` takes; 0 where there is nothing to run."""
+
+    @property
+    def entries(self) -> npt.NDArray[np.int32]:
+        """int32 ``[n, 4]``: kind, source block, destination block, tokens from the block's start.
+
+        The source of ONBOARD and the destination of OFFLOAD are blocks of the host pool.
+        """
+
 class SequenceAllocation:
     """What a sequence got when it was added."""
 
     @property
     def cached_tokens(self) -> int:
-        """Tokens of the prompt whose KV is there already: whole blocks, below the prompt length."""
+        """Tokens of the prompt whose KV is there, or will be when the ticket's copies have run."""
 
     @property
     def num_blocks(self) -> int:
         """Blocks in its table: those for the prompt."""
+
+    @property
+    def ticket(self) -> int:
+        """The copy plan that has to run before the sequence's first step, 0 if none."""
 
 class KvCacheStats:
     """A snapshot of the pool, and counts since start."""
@@ -161,6 +236,30 @@ class KvCacheStats:
         """Findable blocks given up to make room."""
 
     @property
+    def partial_reused_blocks(self) -> int:
+        """Of the missed, blocks of which a leading part was found."""
+
+    @property
+    def offloaded_blocks(self) -> int:
+        """Blocks moved to the host pool."""
+
+    @property
+    def onboarded_blocks(self) -> int:
+        """Blocks moved back."""
+
+    @property
+    def host_max_num_blocks(self) -> int: ...
+    @property
+    def host_free_num_blocks(self) -> int:
+        """Blocks of the host pool that are empty or cached, and not in a copy."""
+
+    @property
+    def host_cached_num_blocks(self) -> int: ...
+    @property
+    def pending_copies(self) -> int:
+        """Copies written down and not said to be done."""
+
+    @property
     def cache_hit_rate(self) -> float:
         """Reused / (reused + missed), 0.0 where there is neither."""
 
@@ -171,9 +270,27 @@ class KVCacheManager:
     """
 
     def __init__(
-        self, num_blocks: int, tokens_per_block: int, enable_block_reuse: bool = True
+        self,
+        num_blocks: int,
+        tokens_per_block: int,
+        enable_block_reuse: bool = True,
+        *,
+        enable_partial_reuse: bool = False,
+        copy_on_partial_reuse: bool = True,
+        host_blocks: int = 0,
+        secondary_offload_min_priority: int = 35,
     ) -> None:
-        """Make a pool of ``num_blocks``; ``tokens_per_block`` is a power of two above 1."""
+        """Make the pools.
+
+        Args:
+            num_blocks: Blocks of the device pool, at least 1.
+            tokens_per_block: A power of two, 2 to 32768.
+            enable_block_reuse: If False nothing is ever matched or findable.
+            enable_partial_reuse: Also match the leading part of a block. Copy plans must be run.
+            copy_on_partial_reuse: Copy that part where the block is of use to others.
+            host_blocks: Blocks of the host pool. Copy plans must be run if there are any.
+            secondary_offload_min_priority: Blocks of a lower priority are dropped, not offloaded.
+        """
 
     @property
     def num_blocks(self) -> int: ...
@@ -190,6 +307,7 @@ class KVCacheManager:
         media: MediaRuns | None,
         scope: ReuseScope,
         max_new_tokens: int,
+        retention: KvCacheRetentionConfig | None = None,
     ) -> SequenceAllocation | None:
         """Match the longest cached prefix, take the prompt's blocks, reserve those to finish.
 
@@ -202,6 +320,7 @@ class KVCacheManager:
             media: The prompt's media, if any.
             scope: What the sequence may share with.
             max_new_tokens: At least 0; the most tokens ever appended.
+            retention: Priorities of its blocks; without it what it finds stays as it is.
 
         Returns:
             The allocation, or None, with nothing changed, if the pool cannot promise it now.
@@ -275,14 +394,47 @@ class KVCacheManager:
     ) -> npt.NDArray[np.bool_]:
         """Commit several sequences, int64 ``[n]`` each; returns bool ``[n]``, table changed."""
 
-    def free_sequence(self, sequence_id: int) -> None:
-        """End a sequence at any moment and give back all that it has.
+    def fork(self, source_id: int, sequence_id: int) -> SequenceAllocation | None:
+        """Add a sequence that goes on from where another is, with the same limits.
 
-        Findable blocks stay findable while nobody needs the room; UnknownSequenceError if not live.
+        Written whole blocks are shared, the block written next is copied as the plan says. None,
+        with nothing changed, if the pool cannot promise it now.
         """
 
-    def free_batch(self, sequence_ids: npt.NDArray[np.int64]) -> None:
+    def rewind(self, sequence_id: int, num_tokens: int) -> None:
+        """Take back the last tokens, down to ``num_tokens``: a rejected speculative tail.
+
+        Raises:
+            InvalidArgumentError: Below the prompt or what is committed, or above what is known.
+            UnknownSequenceError: The id is not live.
+        """
+
+    def free_sequence(self, sequence_id: int, keep: bool = True) -> None:
+        """End a sequence at any moment and give back all that it has.
+
+        Findable blocks stay findable while nobody needs the room, unless ``keep`` is False. Blocks
+        in a copy under way stay held until it is done. UnknownSequenceError if not live.
+        """
+
+    def free_batch(self, sequence_ids: npt.NDArray[np.int64], keep: bool = True) -> None:
         """End several sequences in order, int64 ``[n]``."""
+
+    def take_copy_plan(self) -> CopyPlan:
+        """Give the copies that the calls since the last one ask for.
+
+        Plans run in the order of their tickets, entries in order, and before any step that writes
+        blocks of a sequence and comes after them.
+        """
+
+    def copies_done(self, ticket: int) -> None:
+        """Say that all plans up to ``ticket`` have run.
+
+        Raises:
+            InvalidArgumentError: That plan was not taken, or was done before.
+        """
+
+    def refresh(self, now_ms: int) -> None:
+        """Tell the time: priorities whose duration is over fall back to 35."""
 
     def reset_reuse_state(self) -> int:
         """Drop every findable block; returns how many cached blocks became free.

@@ -10,7 +10,7 @@
 namespace tensorrt_llm::batch_manager
 {
 
-BlockStore::BlockStore(BlockId numBlocks, std::int32_t tokensPerBlock)
+BlockStore::BlockStore(BlockId numBlocks, std::int32_t tokensPerBlock, BlockId numOnHost)
     : mTokensPerBlock{static_cast<std::size_t>(tokensPerBlock)}
     , mPrefetchedLines{std::min((mTokensPerBlock + kTokensPerLine - 1) / kTokensPerLine, kMaxPrefetchedLines)}
     , mRecords{static_cast<std::size_t>(numBlocks)}
@@ -27,6 +27,7 @@ BlockStore::BlockStore(BlockId numBlocks, std::int32_t tokensPerBlock)
         record.listNext = kNoBlock;
         record.moreSpans = -1;
         record.slot = block;
+        record.onHost = block >= numBlocks - numOnHost;
     }
 }
 

@@ -7,6 +7,7 @@
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -37,6 +38,23 @@ std::int32_t checkedTokensPerBlock(std::int32_t tokensPerBlock)
     return tokensPerBlock;
 }
 
+BlockId checkedHostBlocks(KvCacheManagerConfig const& config)
+{
+    auto const most = std::numeric_limits<BlockId>::max() - config.numBlocks;
+    if (config.hostBlocks < 0 || config.hostBlocks > most)
+    {
+        throw InvalidArgumentError(
+            "host_blocks is " + std::to_string(config.hostBlocks) + ", expected 0 to " + std::to_string(most));
+    }
+    if (config.secondaryOffloadMinPriority < 0 || config.secondaryOffloadMinPriority > kMaxPriority)
+    {
+        throw InvalidArgumentError("secondary_offload_min_priority is "
+                                   + std::to_string(config.secondaryOffloadMinPriority) + ", expected 0 to "
+                                   + std::to_string(kMaxPriority));
+    }
+    return config.hostBlocks;
+}
+
 std::string nameOf(SequenceId id)
 {
     return "sequence " + std::to_string(id);
@@ -52,15 +70,23 @@ double KvCacheStats::cacheHitRate() const
 
 KVCacheManager::KVCacheManager(KvCacheManagerConfig const& config)
     : mEnableBlockReuse{config.enableBlockReuse}
-    , mStore{checkedNumBlocks(config.numBlocks), checkedTokensPerBlock(config.tokensPerBlock)}
+    , mEnablePartialReuse{config.enablePartialReuse}
+    , mCopyOnPartialReuse{config.copyOnPartialReuse}
+    , mOffloadMinPriority{config.secondaryOffloadMinPriority}
+    , mNumDeviceBlocks{checkedNumBlocks(config.numBlocks)}
+    , mStore{mNumDeviceBlocks + checkedHostBlocks(config), checkedTokensPerBlock(config.tokensPerBlock),
+          config.hostBlocks}
     , mTree{mStore, config.hash}
     , mPolicy{mStore}
+    , mRetention{mStore.numBlocks()}
 {
 }
 
-std::vector<BlockId> const& KVCacheManager::blockIds(SequenceId id) const
+std::vector<BlockId> KVCacheManager::blockIds(SequenceId id) const
 {
-    return sequence(id).blocks;
+    auto places = sequence(id).blocks;
+    std::transform(places.begin(), places.end(), places.begin(), [this](BlockId block) { return placeOf(block); });
+    return places;
 }
 
 BlockTables KVCacheManager::blockTables(ArrayView<SequenceId> ids) const
@@ -69,14 +95,15 @@ BlockTables KVCacheManager::blockTables(ArrayView<SequenceId> ids) const
     tables.numRows = ids.size();
     for (auto const id : ids)
     {
-        tables.numColumns = std::max(tables.numColumns, blockIds(id).size());
+        tables.numColumns = std::max(tables.numColumns, sequence(id).blocks.size());
     }
     tables.blocks.assign(tables.numRows * tables.numColumns, kNoBlock);
     for (std::size_t row = 0; row < ids.size(); ++row)
     {
-        auto const& blocks = blockIds(ids[row]);
-        std::copy(
-            blocks.begin(), blocks.end(), tables.blocks.begin() + static_cast<std::ptrdiff_t>(row * tables.numColumns));
+        auto const& blocks = sequence(ids[row]).blocks;
+        std::transform(blocks.begin(), blocks.end(),
+            tables.blocks.begin() + static_cast<std::ptrdiff_t>(row * tables.numColumns),
+            [this](BlockId block) { return placeOf(block); });
     }
     return tables;
 }
@@ -95,6 +122,13 @@ KvCacheStats KVCacheManager::stats() const
     stats.reusedBlocks = mReusedBlocks;
     stats.missedBlocks = mMissedBlocks;
     stats.evictedBlocks = mEvictedBlocks;
+    stats.partialReusedBlocks = mPartialReusedBlocks;
+    stats.offloadedBlocks = mOffloadedBlocks;
+    stats.onboardedBlocks = mOnboardedBlocks;
+    stats.hostMaxNumBlocks = mStore.numBlocks() - numBlocks();
+    stats.hostFreeNumBlocks = mPolicy.numFree(Tier::kHost) + mPolicy.numCached(Tier::kHost);
+    stats.hostCachedNumBlocks = mPolicy.numCached(Tier::kHost);
+    stats.pendingCopies = static_cast<std::int64_t>(mCopies.numPending());
     return stats;
 }
 

@@ -62,7 +62,8 @@ std::int64_t KVCacheManager::probe(ArrayView<TokenId> tokens, MediaRunsView cons
     }
     mMatch.media.assign(media, static_cast<std::int64_t>(tokens.size()));
     match(tokens, scope);
-    return static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock();
+    auto const whole = static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock();
+    return partialUse(0) == PartialUse::kNone ? whole : whole + mMatch.partial.numTokens;
 }
 
 KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request)
@@ -81,6 +82,10 @@ KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request
         throw InvalidArgumentError(nameOf(request.id) + ": max_new_tokens is " + std::to_string(request.maxNewTokens)
                                    + ", expected 0 to "
                                    + std::to_string(std::numeric_limits<std::int64_t>::max() - promptLength));
+    }
+    if (request.retention != nullptr)
+    {
+        request.retention->check();
     }
     mMatch.media.assign(request.media, promptLength);
     // The last new token is never fed back, so it needs no slot.
@@ -108,7 +113,9 @@ void KVCacheManager::match(ArrayView<TokenId> tokens, ReuseScope const& scope)
     auto const length = static_cast<std::int64_t>(tokens.size());
     mMatch.blocks.clear();
     mMatch.keys.clear();
-    mMatch.numIdle = 0;
+    mMatch.numToTake = 0;
+    mMatch.partial = {};
+    mMatch.partialIsWhole = false;
     mMatch.shareableBlocks = shareableBlocks(mMatch.media);
     if (mMatch.shareableBlocks == 0)
     {
@@ -135,10 +142,76 @@ void KVCacheManager::match(ArrayView<TokenId> tokens, ReuseScope const& scope)
         {
             break;
         }
-        mMatch.numIdle += mPolicy.state(block) == BlockState::kCached ? 1 : 0;
+        auto const& record = mStore[block];
+        mMatch.numToTake += record.state == BlockState::kCached || record.onHost ? 1 : 0;
         mMatch.blocks.push_back(block);
         parent = block;
     }
+    if (mEnablePartialReuse && mMatch.blocks.size() < mMatch.keys.size())
+    {
+        matchPartial(parent, length);
+    }
+}
+
+void KVCacheManager::matchPartial(NodeId parent, std::int64_t length)
+{
+    auto const index = mMatch.blocks.size();
+    auto const key = mMatch.keys[index];
+    auto const begin = static_cast<std::int64_t>(index) * tokensPerBlock();
+    auto const wanted = std::min(key.tokens.size(), static_cast<std::size_t>(length - 1 - begin));
+    mMatch.partial = mTree.findPartial(parent, {key.tokens.slice(0, wanted), key.media});
+    auto const block = mMatch.partial.block;
+    mMatch.partialIsWhole = block != kNoBlock && index < mMatch.keys.hashes().size() && mStore.hasKey(block, key);
+}
+
+//! \param numNeeded device blocks that the sequence needs besides.
+KVCacheManager::PartialUse KVCacheManager::partialUse(BlockId numNeeded) const
+{
+    auto const block = mMatch.partial.block;
+    if (block == kNoBlock)
+    {
+        return PartialUse::kNone;
+    }
+    auto const& record = mStore[block];
+    auto const idle = record.state == BlockState::kCached && !record.onHost;
+    auto const canTakeOver = idle && mTree.isLeaf(block);
+    // Taking over costs nobody anything if the block comes back as it was, or if one has to be given up anyway.
+    if (canTakeOver && (mMatch.partialIsWhole || !mCopyOnPartialReuse || mPolicy.numFree(Tier::kDevice) == 0))
+    {
+        return PartialUse::kTakeOver;
+    }
+    // The source of a copy is held until the copy is done; an idle one leaves the pool a block poorer for that time.
+    if (mCopyOnPartialReuse && numNeeded + (idle ? 1 : 0) <= available())
+    {
+        return PartialUse::kCopy;
+    }
+    return canTakeOver ? PartialUse::kTakeOver : PartialUse::kNone;
+}
+
+void KVCacheManager::reusePartial(Sequence& added, PartialUse use)
+{
+    auto const block = mMatch.partial.block; // held by takeMatched
+    if (use == PartialUse::kTakeOver)
+    {
+        eraseFromTree(block);
+        mStore[block].priority = kDefaultPriority;
+        mStore[block].level = kDefaultPriority;
+        mRetention.setDuration(block, std::nullopt);
+        added.blocks.push_back(block);
+        --added.numReserved;
+        --mNumReserved;
+        ++mAllocNewBlocks;
+        retain(added, added.blocks.size() - 1);
+    }
+    else
+    {
+        takeBlocks(added, added.blocks.size() + 1);
+        addCopy(mStore[block].onHost ? CopyKind::kOnboard : CopyKind::kPartial, block, added.blocks.back(),
+            mMatch.partial.numTokens, block);
+        added.ticket = mCopies.next();
+    }
+    added.numWritten += mMatch.partial.numTokens;
+    ++mPartialReusedBlocks;
 }
 
 std::optional<SequenceAllocation> KVCacheManager::admit(SequenceRequest const& request, Need const& need)
@@ -146,10 +219,12 @@ std::optional<SequenceAllocation> KVCacheManager::admit(SequenceRequest const& r
     match(request.tokens, *request.scope);
     auto const numMatched = static_cast<BlockId>(mMatch.blocks.size());
     auto const numNew = need.numBlocks - numMatched;
-    if (numNew + mMatch.numIdle > available())
+    auto const numNeeded = numNew + mMatch.numToTake;
+    if (numNeeded > available())
     {
         return std::nullopt;
     }
+    auto const use = partialUse(numNeeded);
     // What may fail for want of memory comes first; from the first hold on nothing does.
     auto const root = mMatch.shareableBlocks > 0
                           ? std::optional<NodeId>{mTree.acquireRoot(*request.scope, mMatch.rootHash)}
@@ -162,21 +237,60 @@ std::optional<SequenceAllocation> KVCacheManager::admit(SequenceRequest const& r
     added.numSlots = need.numSlots;
     added.shareableBlocks = mMatch.shareableBlocks;
     added.numHashed = static_cast<BlockId>(mMatch.keys.hashes().size());
-    for (auto const block : mMatch.blocks)
+    if (request.retention != nullptr)
     {
-        hold(block);
-        added.blocks.push_back(block);
+        added.retention = *request.retention;
     }
-    added.numFindable = numMatched;
-    added.numWritten = static_cast<std::int64_t>(numMatched) * tokensPerBlock();
     added.numReserved = numNew;
     mNumReserved += numNew;
+    takeMatched(added, use);
+    if (use != PartialUse::kNone)
+    {
+        reusePartial(added, use);
+    }
     auto const promptBlocks = static_cast<BlockId>(blocksFor(added.promptLength));
     takeBlocks(added, static_cast<std::size_t>(promptBlocks));
     writePrompt(added);
     mReusedBlocks += numMatched;
     mMissedBlocks += promptBlocks - numMatched;
-    return SequenceAllocation{added.numWritten, promptBlocks};
+    return SequenceAllocation{added.numWritten, promptBlocks, added.ticket};
+}
+
+void KVCacheManager::takeMatched(Sequence& added, PartialUse use)
+{
+    // All are held before anything is taken, so that making room for one cannot cost another.
+    for (auto const block : mMatch.blocks)
+    {
+        hold(block);
+        added.blocks.push_back(block);
+    }
+    added.numFindable = static_cast<BlockId>(mMatch.blocks.size());
+    added.numWritten = static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock();
+    if (use != PartialUse::kNone)
+    {
+        hold(mMatch.partial.block);
+    }
+    for (std::size_t index = 0; mMatch.numToTake > 0 && index < mMatch.blocks.size(); ++index)
+    {
+        if (mStore[mMatch.blocks[index]].onHost)
+        {
+            onboard(mMatch.blocks[index]);
+            added.ticket = mCopies.next();
+        }
+    }
+    for (std::size_t index = 0; added.retention && index < added.blocks.size(); ++index)
+    {
+        retain(added, index);
+    }
+}
+
+void KVCacheManager::retain(Sequence const& sequence, std::size_t index)
+{
+    if (sequence.retention)
+    {
+        auto const position = static_cast<std::int64_t>(index) * tokensPerBlock();
+        setRetention(sequence.blocks[index], sequence.retention->of(position, sequence.promptLength));
+    }
 }
 
 void KVCacheManager::writePrompt(Sequence const& sequence)

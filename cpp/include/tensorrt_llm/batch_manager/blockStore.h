@@ -69,8 +69,9 @@ static_assert(sizeof(BlockRecord) == 64, "a record is one cache line");
 class BlockStore
 {
 public:
-    //! \param numBlocks at least 1. \param tokensPerBlock at least 1.
-    BlockStore(BlockId numBlocks, std::int32_t tokensPerBlock);
+    //! \param numBlocks in all, at least 1. \param tokensPerBlock at least 1. \param numOnHost the last of the blocks,
+    //! whose slots are those of the host pool.
+    BlockStore(BlockId numBlocks, std::int32_t tokensPerBlock, BlockId numOnHost = 0);
 
     [[nodiscard]] BlockId numBlocks() const
     {

@@ -30,8 +30,10 @@
 #include "tensorrt_llm/batch_manager/blockKey.h"
 #include "tensorrt_llm/batch_manager/blockStore.h"
 #include "tensorrt_llm/batch_manager/common.h"
+#include "tensorrt_llm/batch_manager/copyPlan.h"
 #include "tensorrt_llm/batch_manager/evictionPolicy.h"
 #include "tensorrt_llm/batch_manager/radixBlockTree.h"
+#include "tensorrt_llm/batch_manager/retention.h"
 #include "tensorrt_llm/batch_manager/sequenceTable.h"
 
 #include <cstddef>
@@ -45,9 +47,10 @@ namespace tensorrt_llm::batch_manager
 //! What a sequence got when it was added.
 struct SequenceAllocation
 {
-    std::int64_t
-        cachedTokens;  //!< tokens of the prompt whose KV is there already: whole blocks, below the prompt length
-    BlockId numBlocks; //!< blocks in its table: those for the prompt
+    //! Tokens of the prompt whose KV is there already, or will be when the copies of `ticket` have run.
+    std::int64_t cachedTokens{0};
+    BlockId numBlocks{0}; //!< blocks in its table: those for the prompt
+    Ticket ticket{0};     //!< of the plan that has to run before its first step, 0 if none
 };
 
 //! A sequence to add. Views and pointers are read during the call only.
@@ -58,6 +61,7 @@ struct SequenceRequest
     MediaRunsView media;
     ReuseScope const* scope{nullptr}; //!< required
     std::int64_t maxNewTokens{0};
+    RetentionConfig const* retention{nullptr}; //!< none: what it finds stays as it is, the rest has the default
 };
 
 struct KvCacheManagerConfig
@@ -66,6 +70,10 @@ struct KvCacheManagerConfig
     std::int32_t tokensPerBlock{0}; //!< a power of two, 2 to 32768
     bool enableBlockReuse{true};    //!< if false nothing is ever matched or findable; all else is equal
     HashFunction hash{&xxh3Hash};
+    bool enablePartialReuse{false}; //!< also match the leading part of a block; copies have to be run then
+    bool copyOnPartialReuse{true};  //!< copy that part where the block is of use to others; else only take over
+    BlockId hostBlocks{0};          //!< of the host pool; copies have to be run if there are any
+    std::int32_t secondaryOffloadMinPriority{kDefaultPriority}; //!< blocks of less are dropped, not offloaded
 };
 
 struct KvCacheStats
@@ -76,11 +84,18 @@ struct KvCacheStats
     BlockId cachedNumBlocks;   //!< findable, held or not
     BlockId reservedNumBlocks; //!< promised to live sequences and not yet taken
     std::int32_t tokensPerBlock;
-    std::int64_t allocTotalBlocks; //!< since start: entries put into block tables, new or reused
-    std::int64_t allocNewBlocks;   //!< since start: of these, blocks taken to be written
-    std::int64_t reusedBlocks;     //!< since start: prompt blocks found in the cache
-    std::int64_t missedBlocks;     //!< since start: prompt blocks that had to be taken new
-    std::int64_t evictedBlocks;    //!< since start: findable blocks given up to make room
+    std::int64_t allocTotalBlocks;    //!< since start: entries put into block tables, new or reused
+    std::int64_t allocNewBlocks;      //!< since start: of these, blocks taken to be written
+    std::int64_t reusedBlocks;        //!< since start: prompt blocks found in the cache
+    std::int64_t missedBlocks;        //!< since start: prompt blocks that had to be taken new
+    std::int64_t evictedBlocks;       //!< since start: findable blocks given up to make room
+    std::int64_t partialReusedBlocks; //!< since start: of the missed, those of which a leading part was found
+    std::int64_t offloadedBlocks;     //!< since start: blocks moved to the host pool
+    std::int64_t onboardedBlocks;     //!< since start: blocks moved back
+    BlockId hostMaxNumBlocks;
+    BlockId hostFreeNumBlocks;   //!< empty or cached, and not in a copy
+    BlockId hostCachedNumBlocks; //!< of the cached, those on the host
+    std::int64_t pendingCopies;  //!< written down and not said to be done
 
     //! reused / (reused + missed), 0 where there is neither.
     [[nodiscard]] double cacheHitRate() const;
@@ -160,19 +175,42 @@ public:
     //! \throws as commit; InvalidArgumentError if sizes differ or an id comes twice.
     void commitBatch(ArrayView<SequenceId> ids, ArrayView<std::int64_t> numWritten, bool* changed = nullptr);
 
+    //! A new sequence that goes on from where \p source is, with the same limits. Written whole blocks are shared; the
+    //! block that is written next is copied, as the plan says, so each writes its own.
+    //! \return nothing, and changes nothing, if the pool cannot promise that now.
+    //! \throws UnknownSequenceError; InvalidArgumentError if \p id is live.
+    std::optional<SequenceAllocation> fork(SequenceId source, SequenceId id);
+
+    //! Takes back the last tokens, down to \p numTokens in all: a rejected speculative tail. What is committed stays.
+    //! \throws UnknownSequenceError; InvalidArgumentError below the prompt or what is committed, or above what is
+    //! known.
+    void rewind(SequenceId id, std::int64_t numTokens);
+
     //! Ends a sequence at any moment. Its findable blocks stay so while no one else needs the room, the deepest being
-    //! the first to go; the others become free, and its promise ends. \throws UnknownSequenceError
-    void freeSequence(SequenceId id);
+    //! the first to go; the others become free, and its promise ends. While a copy from or to its blocks is under way
+    //! they stay held. \param keep if false, what nobody else holds or builds on is not findable any more.
+    //! \throws UnknownSequenceError
+    void freeSequence(SequenceId id, bool keep = true);
 
     //! freeSequence for several, in order. \throws as freeSequence; InvalidArgumentError if an id comes twice.
-    void freeBatch(ArrayView<SequenceId> ids);
+    void freeBatch(ArrayView<SequenceId> ids, bool keep = true);
+
+    //! The copies that the calls since the last one ask for; see copyPlan.h for what who runs them must keep.
+    [[nodiscard]] CopyPlan takeCopyPlan();
+
+    //! Says that all plans up to \p ticket have run. \throws InvalidArgumentError if it was not taken, or done before.
+    void copiesDone(Ticket ticket);
+
+    //! Tells the time, in milliseconds of any clock that does not go back: priorities whose duration is over fall back
+    //! to the default. O(log n) a block that falls back; one that rises by it takes its idle ancestors along.
+    void refresh(std::int64_t nowMs);
 
     //! Drops every findable block. What live sequences hold stays theirs but can no longer be found, nor can anything
     //! that they compute later, since it builds on what is being dropped. \return cached blocks that became free.
     BlockId resetReuseState();
 
     //! The sequence's table in token order. \throws UnknownSequenceError
-    [[nodiscard]] std::vector<BlockId> const& blockIds(SequenceId id) const;
+    [[nodiscard]] std::vector<BlockId> blockIds(SequenceId id) const;
 
     //! \throws UnknownSequenceError
     [[nodiscard]] BlockTables blockTables(ArrayView<SequenceId> ids) const;
@@ -184,7 +222,7 @@ public:
 
     [[nodiscard]] BlockId numBlocks() const
     {
-        return mStore.numBlocks();
+        return mNumDeviceBlocks;
     }
 
     [[nodiscard]] std::int32_t tokensPerBlock() const
@@ -211,7 +249,17 @@ private:
         std::vector<BlockId> blocks;
         BlockHash rootHash{0, 0};
         std::int64_t shareableBlocks{0};
-        BlockId numIdle{0}; //!< of the blocks, those that nobody holds now
+        BlockId numToTake{0};       //!< of the blocks, those that are idle, or on the host: each takes a device block
+        PartialMatch partial;       //!< what continues them, if anything
+        bool partialIsWhole{false}; //!< it is the prompt's own last block, of which the last token is computed again
+    };
+
+    //! What to do with the block of a partial match.
+    enum class PartialUse : std::uint8_t
+    {
+        kNone,
+        kTakeOver,
+        kCopy,
     };
 
     struct Need
@@ -233,14 +281,21 @@ private:
     [[nodiscard]] Need checkRequest(SequenceRequest const& request);
     [[nodiscard]] std::int64_t shareableBlocks(MediaLayout const& media) const;
     void match(ArrayView<TokenId> tokens, ReuseScope const& scope); //!< of the layout in mMatch
+    void matchPartial(NodeId parent, std::int64_t length);
+    [[nodiscard]] PartialUse partialUse(BlockId numNeeded) const;
+    void takeMatched(Sequence& added, PartialUse use);
+    void reusePartial(Sequence& added, PartialUse use);
     std::optional<SequenceAllocation> admit(SequenceRequest const& request, Need const& need);
     void writePrompt(Sequence const& sequence);
+    void retain(Sequence const& sequence, std::size_t index);
 
     // Lifetime (kvCacheManagerLifetime.cpp).
     void append(Sequence& sequence, ArrayView<TokenId> tokens);
     bool commit(Sequence& sequence, std::int64_t numWritten);
     bool makeFindable(Sequence& sequence, std::size_t index);
-    void free(SequenceId id, Sequence& ending);
+    void free(SequenceId id, bool keep);
+    void release(Sequence& ending);
+    void copyKeys(Sequence const& source, Sequence const& target, std::size_t first);
 
     // Blocks (kvCacheManagerBlocks.cpp).
     [[nodiscard]] BlockId available() const;
@@ -250,22 +305,46 @@ private:
     void prefetchNext() const;
     void takeBlocks(Sequence& sequence, std::size_t numBlocks);
     void eraseFromTree(BlockId block);
+    void evict(BlockId block);
+    [[nodiscard]] BlockId takeHostBlock();
+    void swapSlots(BlockId one, BlockId other);
+    void onboard(BlockId block);
+    void addCopy(CopyKind kind, BlockId source, BlockId destination, std::int32_t numTokens, BlockId held);
+    void setRetention(BlockId block, BlockRetention const& retention);
+    void fallBack(BlockId block);
+    void liftAbove(BlockId block);
+
+    [[nodiscard]] BlockId placeOf(BlockId block) const
+    {
+        auto const& record = mStore[block];
+        return record.onHost ? record.slot - mNumDeviceBlocks : record.slot;
+    }
 
     // Checks (kvCacheManagerIntegrity.cpp).
     void checkSequences() const;
     void checkBlocks() const;
 
     bool mEnableBlockReuse;
-    BlockStore mStore;
+    bool mEnablePartialReuse;
+    bool mCopyOnPartialReuse;
+    std::int32_t mOffloadMinPriority;
+    BlockId mNumDeviceBlocks;
+    BlockStore mStore; //!< the device's blocks, then the host's
     RadixBlockTree mTree;
     EvictionPolicy mPolicy;
+    RetentionClock mRetention;
+    CopyLedger mCopies;
     SequenceTable mSequences;
+    std::vector<SequenceTable::Node> mEnding; //!< ended, and held until a copy is done
     BlockId mNumReserved{0};
     std::uint64_t mBatchStamp{0};
     std::int64_t mReusedBlocks{0};
     std::int64_t mMissedBlocks{0};
     std::int64_t mAllocNewBlocks{0};
     std::int64_t mEvictedBlocks{0};
+    std::int64_t mPartialReusedBlocks{0};
+    std::int64_t mOffloadedBlocks{0};
+    std::int64_t mOnboardedBlocks{0};
 
     // Scratch, so that calls take no memory of their own.
     Match mMatch;

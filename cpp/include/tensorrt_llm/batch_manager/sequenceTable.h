@@ -9,6 +9,8 @@
 
 #include "tensorrt_llm/batch_manager/blockStore.h"
 #include "tensorrt_llm/batch_manager/common.h"
+#include "tensorrt_llm/batch_manager/copyPlan.h"
+#include "tensorrt_llm/batch_manager/retention.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -34,12 +36,20 @@ struct Sequence
     BlockId numHashed{0};            //!< leading blocks whose hash stands in their record
     BlockId numFindable{0};          //!< leading blocks that are in the tree
     BlockId numReserved{0};          //!< promised and not yet taken
+    Ticket ticket{0};                //!< the last plan that copies from or to its blocks, or onboarded them
+    std::optional<RetentionConfig> retention;
+    bool keep{true}; //!< whether its findable blocks stay so after it
     std::uint64_t batchStamp{0};
 };
 
 class SequenceTable
 {
+    using Table = std::unordered_map<SequenceId, Sequence>;
+
 public:
+    //! A sequence outside the table.
+    using Node = Table::node_type;
+
     //! A fresh sequence, with room for a table of \p numBlocks. Requires that \p id is not live.
     Sequence& insert(SequenceId id, std::size_t numBlocks)
     {
@@ -64,7 +74,19 @@ public:
     //! Requires that \p id is live.
     void erase(SequenceId id)
     {
-        mSpare.push_back(mLive.extract(id));
+        recycle(extract(id));
+    }
+
+    //! Takes a sequence out whose blocks are still needed; its id may be used again. Requires that \p id is live.
+    [[nodiscard]] Node extract(SequenceId id)
+    {
+        return mLive.extract(id);
+    }
+
+    //! Gives back the memory of a sequence taken out.
+    void recycle(Node node)
+    {
+        mSpare.push_back(std::move(node));
     }
 
     //! The sequence, or null if it is not live.
@@ -106,10 +128,8 @@ public:
     }
 
 private:
-    using Table = std::unordered_map<SequenceId, Sequence>;
-
     Table mLive;
-    std::vector<Table::node_type> mSpare;
+    std::vector<Node> mSpare;
 };
 
 } // namespace tensorrt_llm::batch_manager

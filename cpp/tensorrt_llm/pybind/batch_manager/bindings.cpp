@@ -12,6 +12,7 @@
 #include "tensorrt_llm/batch_manager/blockKey.h"
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include <pybind11/native_enum.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -77,11 +78,54 @@ void bindKey(py::module_& module)
         .def_property_readonly("num_prompts", [](MediaBatch const& self) { return self.itemOffsets.size() - 1; });
 }
 
+void bindRetention(py::module_& module)
+{
+    py::class_<bm::TokenRangeRetention>(
+        module, "TokenRangeRetentionConfig", "The priority of the blocks that begin in a range of the prompt.")
+        .def(py::init([](std::int64_t start, std::optional<std::int64_t> end, std::int32_t priority,
+                          std::optional<std::int64_t> durationMs)
+                 { return bm::TokenRangeRetention{start, end, {priority, durationMs}}; }),
+            "token_start"_a, "token_end"_a, "priority"_a, "duration_ms"_a = py::none())
+        .def_readonly("token_start", &bm::TokenRangeRetention::tokenStart)
+        .def_readonly("token_end", &bm::TokenRangeRetention::tokenEnd)
+        .def_property_readonly("priority", [](bm::TokenRangeRetention const& self) { return self.retention.priority; })
+        .def_property_readonly(
+            "duration_ms", [](bm::TokenRangeRetention const& self) { return self.retention.durationMs; });
+
+    py::class_<bm::RetentionConfig>(module, "KvCacheRetentionConfig", "How long a sequence wants its blocks kept.")
+        .def(py::init(
+                 [](std::vector<bm::TokenRangeRetention> ranges, std::int32_t priority,
+                     std::optional<std::int64_t> durationMs)
+                 {
+                     bm::RetentionConfig config{std::move(ranges), {priority, durationMs}};
+                     config.check();
+                     return config;
+                 }),
+            "token_range_retention_configs"_a, "decode_retention_priority"_a = 35, "decode_duration_ms"_a = py::none())
+        .def_readonly("token_range_retention_configs", &bm::RetentionConfig::ranges)
+        .def_property_readonly(
+            "decode_retention_priority", [](bm::RetentionConfig const& self) { return self.decode.priority; })
+        .def_property_readonly(
+            "decode_duration_ms", [](bm::RetentionConfig const& self) { return self.decode.durationMs; });
+}
+
 void bindResults(py::module_& module)
 {
+    py::native_enum<bm::CopyKind>(module, "CopyKind", "enum.IntEnum", "What a copy is for, and between which pools.")
+        .value("PARTIAL", bm::CopyKind::kPartial)
+        .value("FORK", bm::CopyKind::kFork)
+        .value("OFFLOAD", bm::CopyKind::kOffload)
+        .value("ONBOARD", bm::CopyKind::kOnboard)
+        .finalize();
+
+    py::class_<bm::CopyPlan>(module, "CopyPlan", "Copies to run in order, and the ticket to report them by.")
+        .def_readonly("ticket", &bm::CopyPlan::ticket)
+        .def_property_readonly("entries", [](bm::CopyPlan const& self) { return toArray(self.entries); });
+
     py::class_<bm::SequenceAllocation>(module, "SequenceAllocation", "What a sequence got when it was added.")
         .def_readonly("cached_tokens", &bm::SequenceAllocation::cachedTokens)
-        .def_readonly("num_blocks", &bm::SequenceAllocation::numBlocks);
+        .def_readonly("num_blocks", &bm::SequenceAllocation::numBlocks)
+        .def_readonly("ticket", &bm::SequenceAllocation::ticket);
 
     py::class_<bm::KvCacheStats>(module, "KvCacheStats", "A snapshot of the pool, and counts since start.")
         .def_readonly("max_num_blocks", &bm::KvCacheStats::maxNumBlocks)
@@ -95,6 +139,13 @@ void bindResults(py::module_& module)
         .def_readonly("reused_blocks", &bm::KvCacheStats::reusedBlocks)
         .def_readonly("missed_blocks", &bm::KvCacheStats::missedBlocks)
         .def_readonly("evicted_blocks", &bm::KvCacheStats::evictedBlocks)
+        .def_readonly("partial_reused_blocks", &bm::KvCacheStats::partialReusedBlocks)
+        .def_readonly("offloaded_blocks", &bm::KvCacheStats::offloadedBlocks)
+        .def_readonly("onboarded_blocks", &bm::KvCacheStats::onboardedBlocks)
+        .def_readonly("host_max_num_blocks", &bm::KvCacheStats::hostMaxNumBlocks)
+        .def_readonly("host_free_num_blocks", &bm::KvCacheStats::hostFreeNumBlocks)
+        .def_readonly("host_cached_num_blocks", &bm::KvCacheStats::hostCachedNumBlocks)
+        .def_readonly("pending_copies", &bm::KvCacheStats::pendingCopies)
         .def_property_readonly("cache_hit_rate", &bm::KvCacheStats::cacheHitRate);
 }
 
@@ -104,8 +155,9 @@ void bindManager(py::module_& module)
     using Unlocked = py::gil_scoped_release;
 
     py::class_<Manager>(module, "KVCacheManager", "Which blocks a sequence has, and which of them came from the cache.")
-        .def(py::init<bm::BlockId, std::int32_t, bool>(), "num_blocks"_a, "tokens_per_block"_a,
-            "enable_block_reuse"_a = true)
+        .def(py::init(&makeManager), "num_blocks"_a, "tokens_per_block"_a, "enable_block_reuse"_a = true, py::kw_only(),
+            "enable_partial_reuse"_a = false, "copy_on_partial_reuse"_a = true, "host_blocks"_a = 0,
+            "secondary_offload_min_priority"_a = 35)
         .def_property_readonly("num_blocks", &Manager::numBlocks)
         .def_property_readonly("tokens_per_block", &Manager::tokensPerBlock)
         .def_property_readonly("enable_block_reuse", &Manager::enableBlockReuse)
@@ -113,14 +165,15 @@ void bindManager(py::module_& module)
         .def(
             "add_sequence",
             [](Manager& self, bm::SequenceId id, Buffer<bm::TokenId> const& tokens, bm::MediaRuns const* media,
-                bm::ReuseScope const& scope, std::int64_t maxNewTokens)
+                bm::ReuseScope const& scope, std::int64_t maxNewTokens, bm::RetentionConfig const* retention)
             {
-                auto const prompt = viewOf(tokens, "tokens");
+                bm::SequenceRequest const request{id, viewOf(tokens, "tokens"),
+                    media == nullptr ? bm::MediaRunsView{} : media->view(), &scope, maxNewTokens, retention};
                 Unlocked const unlocked;
-                return self.addSequence(id, prompt, media, scope, maxNewTokens);
+                return self.addSequence(request);
             },
             "sequence_id"_a, py::arg("tokens").noconvert(), "media"_a.none(true), "scope"_a.none(false),
-            "max_new_tokens"_a)
+            "max_new_tokens"_a, "retention"_a.none(true) = py::none())
         .def(
             "add_sequence_batch",
             [](Manager& self, Buffer<bm::SequenceId> const& ids, Buffer<bm::TokenId> const& tokens,
@@ -185,16 +238,21 @@ void bindManager(py::module_& module)
                 return changed;
             },
             py::arg("sequence_ids").noconvert(), py::arg("num_written").noconvert())
-        .def("free_sequence", &Manager::freeSequence, "sequence_id"_a, py::call_guard<Unlocked>())
+        .def("fork", &Manager::fork, "source_id"_a, "sequence_id"_a, py::call_guard<Unlocked>())
+        .def("rewind", &Manager::rewind, "sequence_id"_a, "num_tokens"_a, py::call_guard<Unlocked>())
+        .def("free_sequence", &Manager::freeSequence, "sequence_id"_a, "keep"_a = true, py::call_guard<Unlocked>())
         .def(
             "free_batch",
-            [](Manager& self, Buffer<bm::SequenceId> const& ids)
+            [](Manager& self, Buffer<bm::SequenceId> const& ids, bool keep)
             {
                 auto const rows = viewOf(ids, "sequence_ids");
                 Unlocked const unlocked;
-                self.freeBatch(rows);
+                self.freeBatch(rows, keep);
             },
-            py::arg("sequence_ids").noconvert())
+            py::arg("sequence_ids").noconvert(), "keep"_a = true)
+        .def("take_copy_plan", &Manager::takeCopyPlan)
+        .def("copies_done", &Manager::copiesDone, "ticket"_a, py::call_guard<Unlocked>())
+        .def("refresh", &Manager::refresh, "now_ms"_a, py::call_guard<Unlocked>())
         .def("reset_reuse_state", &Manager::resetReuseState, py::call_guard<Unlocked>())
         .def(
             "block_ids", [](Manager const& self, bm::SequenceId id) { return toArray(self.blockIds(id)); },
@@ -223,6 +281,7 @@ PYBIND11_MODULE(_bindings, module)
     module.doc() = "KV cache manager: pure bookkeeping of blocks, in C++.";
     bindErrors(module);
     bindKey(module);
+    bindRetention(module);
     bindResults(module);
     bindManager(module);
 }

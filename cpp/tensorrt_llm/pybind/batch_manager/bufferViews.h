@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -89,6 +90,37 @@ inline batch_manager::MediaRuns makeMediaRuns(Buffer<std::uint8_t> const& digest
     media.runLengths = copyOf(runLengths, "run_lengths");
     media.itemRows = copyOf(itemRows, "item_rows");
     return media;
+}
+
+//! int32 of shape [entries, 4]: kind, source, destination, tokens.
+inline pybind11::array_t<std::int32_t> toArray(std::vector<batch_manager::CopyEntry> const& entries)
+{
+    pybind11::array_t<std::int32_t> array(
+        std::vector<pybind11::ssize_t>{static_cast<pybind11::ssize_t>(entries.size()), 4});
+    auto* row = array.mutable_data();
+    for (auto const& entry : entries)
+    {
+        *row++ = static_cast<std::int32_t>(entry.kind);
+        *row++ = entry.source;
+        *row++ = entry.destination;
+        *row++ = entry.numTokens;
+    }
+    return array;
+}
+
+inline std::unique_ptr<batch_manager::KVCacheManager> makeManager(batch_manager::BlockId numBlocks,
+    std::int32_t tokensPerBlock, bool enableBlockReuse, bool enablePartialReuse, bool copyOnPartialReuse,
+    batch_manager::BlockId hostBlocks, std::int32_t secondaryOffloadMinPriority)
+{
+    batch_manager::KvCacheManagerConfig config;
+    config.numBlocks = numBlocks;
+    config.tokensPerBlock = tokensPerBlock;
+    config.enableBlockReuse = enableBlockReuse;
+    config.enablePartialReuse = enablePartialReuse;
+    config.copyOnPartialReuse = copyOnPartialReuse;
+    config.hostBlocks = hostBlocks;
+    config.secondaryOffloadMinPriority = secondaryOffloadMinPriority;
+    return std::make_unique<batch_manager::KVCacheManager>(config);
 }
 
 //! The media of a batch of prompts: the MediaRuns of all, end to end, and where each prompt's begin.

@@ -3,7 +3,7 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
-#include "testHelpers.h"
+#include "managerHelpers.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -16,42 +16,6 @@ namespace
 {
 
 constexpr std::int32_t kTokensPerBlock = 4;
-
-//! Everything that decides what a prompt may share.
-struct Prompt
-{
-    std::vector<TokenId> tokens;
-    MediaRuns media;
-    ReuseScope scope;
-};
-
-std::optional<SequenceAllocation> add(
-    KVCacheManager& manager, SequenceId id, Prompt const& prompt, std::int64_t maxNewTokens = 1)
-{
-    return manager.addSequence(id, prompt.tokens, &prompt.media, prompt.scope, maxNewTokens);
-}
-
-//! Runs a prompt to its end: added, all of it written, freed. \return its cached tokens.
-std::int64_t run(KVCacheManager& manager, Prompt const& prompt)
-{
-    constexpr SequenceId kId = 1000;
-    auto const allocation = add(manager, kId, prompt);
-    BOOST_REQUIRE(allocation.has_value());
-    manager.commit(kId, static_cast<std::int64_t>(prompt.tokens.size()));
-    manager.freeSequence(kId);
-    manager.checkIntegrity();
-    return allocation->cachedTokens;
-}
-
-std::int64_t probe(KVCacheManager& manager, Prompt const& prompt)
-{
-    return manager.probe(prompt.tokens, &prompt.media, prompt.scope);
-}
-
-Prompt text(TokenId first, std::size_t count)
-{
-    return {range(first, count), {}, {}};
-}
 
 } // namespace
 
@@ -331,7 +295,8 @@ BOOST_AUTO_TEST_CASE(matchedBlocksAreNotEvictedForTheSameSequence)
     auto prompt = text(0, 5);
     prompt.tokens[4] = 99;
     BOOST_TEST(add(manager, 1, prompt)->cachedTokens == 4);
-    BOOST_TEST((std::set<BlockId>(manager.blockIds(1).begin(), manager.blockIds(1).end()).size()) == 3u);
+    auto const tableOfOne = manager.blockIds(1);
+    BOOST_TEST((std::set<BlockId>(tableOfOne.begin(), tableOfOne.end()).size()) == 3u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
