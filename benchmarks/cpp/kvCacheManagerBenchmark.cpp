@@ -4,7 +4,7 @@
 //! \file kvCacheManagerBenchmark.cpp
 //! Requests a second of the KV cache manager alone: the work of benchmarks/kv_cache_manager.py without Python.
 //!
-//!     kvCacheManagerBenchmark [--blocks N] [--half-full] [--batch N] [--seconds S]
+//!     kvCacheManagerBenchmark [--blocks N] [--half-full] [--events] [--batch N] [--seconds S]
 //!
 //! A request has 4096 tokens in blocks of 32. Its first 115 blocks are one of 8 families', with one image of 1024 rows;
 //! the rest is its own. Timed is match, allocate, commit and free, hashing of keys included; making the requests is
@@ -39,14 +39,24 @@ struct Options
     std::size_t batch{16};
     double seconds{2.0};
     bool halfFull{false};
+    bool events{false};
 };
+
+KvCacheManagerConfig makeConfig(Options const& options)
+{
+    KvCacheManagerConfig config;
+    config.numBlocks = options.blocks;
+    config.tokensPerBlock = kTokensPerBlock;
+    config.eventBufferMaxSize = options.events ? 4096 : 0;
+    return config;
+}
 
 class Workload
 {
 public:
     explicit Workload(Options const& options)
         : mOptions{options}
-        , mManager{options.blocks, kTokensPerBlock}
+        , mManager{makeConfig(options)}
         , mTokens(options.batch * kPromptLength)
         , mRequests(options.batch)
         , mIds(options.batch)
@@ -102,6 +112,7 @@ public:
         mManager.addSequenceBatch(mRequests, mCached.data());
         mManager.commitBatch(mIds, mWritten);
         mManager.freeBatch(mIds);
+        mManager.flushEvents();
         auto const end = std::chrono::steady_clock::now();
         check();
         return std::chrono::duration<double>(end - start).count();
@@ -182,6 +193,10 @@ Options parse(int count, char** arguments)
         else if (name == "--half-full")
         {
             options.halfFull = true;
+        }
+        else if (name == "--events")
+        {
+            options.events = true;
         }
         else
         {

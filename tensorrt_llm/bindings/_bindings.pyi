@@ -65,6 +65,7 @@ class MediaRuns:
         run_positions: npt.NDArray[np.int64],
         run_lengths: npt.NDArray[np.int64],
         item_rows: npt.NDArray[np.int64],
+        uuids: list[str | None] = [],
     ) -> None:
         """Copy the description of a prompt's media; it is checked where it meets the prompt.
 
@@ -77,6 +78,7 @@ class MediaRuns:
                 ascending.
             run_lengths: int64 ``[n_runs]``, tokens of a run; those of an item sum to its rows.
             item_rows: int64 ``[n_items]``.
+            uuids: The caller's names of the items, one an item or none at all. Only for events.
         """
 
     @property
@@ -162,6 +164,29 @@ class CopyKind(IntEnum):
     FORK = 1
     OFFLOAD = 2
     ONBOARD = 3
+
+class MatchExplanation:
+    """How long a match is and why it stops there."""
+
+    @property
+    def cached_tokens(self) -> int:
+        """What ``probe`` says."""
+
+    @property
+    def reason(self) -> str:
+        """Why it stops.
+
+        complete, reuse_disabled, unidentified_media, not_committed, evicted, salt, adapter,
+        adapter_mode, tokens, media_identity, media_offset, media_runs or unknown.
+        """
+
+    @property
+    def block(self) -> int:
+        """Index in the prompt of the block at which it stops."""
+
+    @property
+    def position(self) -> int:
+        """Index in the prompt of the first token that is not shared."""
 
 class CopyPlan:
     """Copies to run in order, and the ticket to report them by."""
@@ -260,6 +285,10 @@ class KvCacheStats:
         """Copies written down and not said to be done."""
 
     @property
+    def dropped_events(self) -> int:
+        """Events that the buffer had no room for."""
+
+    @property
     def cache_hit_rate(self) -> float:
         """Reused / (reused + missed), 0.0 where there is neither."""
 
@@ -279,6 +308,7 @@ class KVCacheManager:
         copy_on_partial_reuse: bool = True,
         host_blocks: int = 0,
         secondary_offload_min_priority: int = 35,
+        event_buffer_max_size: int = 0,
     ) -> None:
         """Make the pools.
 
@@ -290,6 +320,7 @@ class KVCacheManager:
             copy_on_partial_reuse: Copy that part where the block is of use to others.
             host_blocks: Blocks of the host pool. Copy plans must be run if there are any.
             secondary_offload_min_priority: Blocks of a lower priority are dropped, not offloaded.
+            event_buffer_max_size: Events kept for ``take_events``; with 0 none are made.
         """
 
     @property
@@ -362,6 +393,11 @@ class KVCacheManager:
     ) -> int:
         """Tell the cached tokens that ``add_sequence`` would report now. Takes nothing."""
 
+    def explain(
+        self, tokens: npt.NDArray[np.int32], media: MediaRuns | None, scope: ReuseScope
+    ) -> MatchExplanation:
+        """Tell how long a match is and why it stops; a tool, may look at every sequence."""
+
     def append_tokens(self, sequence_id: int, tokens: npt.NDArray[np.int32]) -> None:
         """Add generated tokens, and from the reservation the blocks that their KV needs.
 
@@ -431,6 +467,15 @@ class KVCacheManager:
 
         Raises:
             InvalidArgumentError: That plan was not taken, or was done before.
+        """
+
+    def flush_events(self) -> None:
+        """Name the blocks of what happened since the last call and make it events."""
+
+    def take_events(self, most: int) -> list[str]:
+        """Move out at most ``most`` of the oldest flushed events, each one line of JSON.
+
+        Blocks are named by a chained SHA-256 in hexadecimal (docs/kv-cache.md).
         """
 
     def refresh(self, now_ms: int) -> None:

@@ -105,6 +105,7 @@ void checkSizes(MediaRunsView const& media)
     };
     check("identified", media.identified.size(), "digests", numItems);
     check("item_rows", media.itemRows.size(), "digests", numItems);
+    check("uuids", media.uuids.empty() ? numItems : media.uuids.size(), "digests", numItems);
     check("run_positions", media.runPositions.size(), "run_items", numRuns);
     check("run_lengths", media.runLengths.size(), "run_items", numRuns);
 }

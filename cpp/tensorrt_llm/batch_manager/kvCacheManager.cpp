@@ -55,6 +55,17 @@ BlockId checkedHostBlocks(KvCacheManagerConfig const& config)
     return config.hostBlocks;
 }
 
+//! A power of two, about one for each block up to a million: enough to say why a recent prefix is gone.
+std::size_t numRemembered(BlockId numBlocks)
+{
+    std::size_t size = 1;
+    while (size < static_cast<std::size_t>(numBlocks) && size < (std::size_t{1} << 20))
+    {
+        size *= 2;
+    }
+    return size;
+}
+
 std::string nameOf(SequenceId id)
 {
     return "sequence " + std::to_string(id);
@@ -78,6 +89,8 @@ KVCacheManager::KVCacheManager(KvCacheManagerConfig const& config)
           config.hostBlocks}
     , mTree{mStore, config.hash}
     , mPolicy{mStore}
+    , mEvents{config.eventBufferMaxSize, mStore, mTree, mNumDeviceBlocks}
+    , mEvictedHashes{numRemembered(mStore.numBlocks())}
     , mRetention{mStore.numBlocks()}
 {
 }
@@ -128,8 +141,30 @@ KvCacheStats KVCacheManager::stats() const
     stats.hostMaxNumBlocks = mStore.numBlocks() - numBlocks();
     stats.hostFreeNumBlocks = mPolicy.numFree(Tier::kHost) + mPolicy.numCached(Tier::kHost);
     stats.hostCachedNumBlocks = mPolicy.numCached(Tier::kHost);
+    stats.droppedEvents = mEvents.numDropped();
     stats.pendingCopies = static_cast<std::int64_t>(mCopies.numPending());
     return stats;
+}
+
+void KVCacheManager::flushEvents()
+{
+    mEvents.flush();
+}
+
+std::vector<KvCacheEvent> KVCacheManager::takeEvents(std::size_t most)
+{
+    return mEvents.take(most);
+}
+
+std::vector<std::string> KVCacheManager::takeEventLines(std::size_t most)
+{
+    std::vector<std::string> lines;
+    for (auto const& event : mEvents.take(most))
+    {
+        // One pool without a window: its size is that of everything it may hold.
+        lines.push_back(toJson(event, std::int64_t{numBlocks()} * tokensPerBlock()));
+    }
+    return lines;
 }
 
 Sequence& KVCacheManager::sequence(SequenceId id)

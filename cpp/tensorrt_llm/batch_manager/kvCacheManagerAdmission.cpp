@@ -241,6 +241,7 @@ std::optional<SequenceAllocation> KVCacheManager::admit(SequenceRequest const& r
     {
         added.retention = *request.retention;
     }
+    mEvents.noteUuids(request.media);
     added.numReserved = numNew;
     mNumReserved += numNew;
     takeMatched(added, use);

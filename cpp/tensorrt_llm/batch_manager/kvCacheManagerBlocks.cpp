@@ -85,6 +85,7 @@ BlockId KVCacheManager::takeBlock()
         mPolicy.claim(block);
         swapSlots(block, host);
         addCopy(CopyKind::kOffload, host, block, tokensPerBlock(), block);
+        mEvents.levelChanged(block, 0, 1);
         ++mOffloadedBlocks;
         block = host;
     }
@@ -131,6 +132,8 @@ void KVCacheManager::evict(BlockId block)
         {
             leaf = mTree.firstChildOf(leaf);
         }
+        auto const hash = mStore[leaf].hash;
+        mEvictedHashes[hash.low & (mEvictedHashes.size() - 1)] = hash.high;
         eraseFromTree(leaf);
         ++mEvictedBlocks;
         if (leaf == block)
@@ -157,6 +160,7 @@ void KVCacheManager::onboard(BlockId block)
     auto const empty = takeBlock();
     swapSlots(block, empty);
     addCopy(CopyKind::kOnboard, empty, block, tokensPerBlock(), empty);
+    mEvents.levelChanged(block, 1, 0);
     ++mOnboardedBlocks;
 }
 
@@ -209,6 +213,7 @@ void KVCacheManager::takeBlocks(Sequence& sequence, std::size_t numBlocks)
 void KVCacheManager::eraseFromTree(BlockId block)
 {
     auto const parent = mTree.parentOf(block);
+    mEvents.removed(block);
     mTree.erase(block);
     // A parent that stood high for the sake of its children stands on its own again when the last is gone.
     if (parent >= 0 && mTree.isLeaf(parent) && mStore[parent].level != mStore[parent].priority)
@@ -228,6 +233,10 @@ void KVCacheManager::eraseFromTree(BlockId block)
 void KVCacheManager::setRetention(BlockId block, BlockRetention const& retention)
 {
     auto& record = mStore[block];
+    if (mTree.contains(block))
+    {
+        mEvents.priorityChanged(block, record.priority, retention.priority);
+    }
     record.priority = static_cast<std::uint8_t>(retention.priority);
     record.level = mTree.isLeaf(block) ? record.priority : std::max(record.level, record.priority);
     mRetention.setDuration(block, retention.durationMs);
@@ -236,6 +245,10 @@ void KVCacheManager::setRetention(BlockId block, BlockRetention const& retention
 //! The block's priority is the default again. Its level follows, but not below that of its children.
 void KVCacheManager::fallBack(BlockId block)
 {
+    if (mTree.contains(block))
+    {
+        mEvents.priorityChanged(block, mStore[block].priority, kDefaultPriority);
+    }
     mStore[block].priority = kDefaultPriority;
     auto const level = mTree.isLeaf(block) ? kDefaultPriority : std::max(mStore[block].level, kDefaultPriority);
     if (level == mStore[block].level)

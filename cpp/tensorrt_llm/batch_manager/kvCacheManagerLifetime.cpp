@@ -226,6 +226,13 @@ BlockId KVCacheManager::resetReuseState()
             mPolicy.demote(block);
         }
     }
+    for (BlockId block = 0; mEvents.isEnabled() && block < mStore.numBlocks(); ++block)
+    {
+        if (mTree.contains(block))
+        {
+            mEvents.removed(block);
+        }
+    }
     mTree.clear();
     auto const forget = [](Sequence& sequence)
     {
@@ -284,6 +291,7 @@ bool KVCacheManager::makeFindable(Sequence& sequence, std::size_t index)
     if (existing == kNoBlock)
     {
         mTree.insert(own, parent);
+        mEvents.stored(own);
         ++sequence.numFindable;
         return false;
     }
@@ -297,6 +305,7 @@ bool KVCacheManager::makeFindable(Sequence& sequence, std::size_t index)
         }
         hold(existing);
         swapSlots(existing, own); // what lies on the host is here already, so nothing has to be copied
+        mEvents.levelChanged(existing, 1, 0);
     }
     else
     {

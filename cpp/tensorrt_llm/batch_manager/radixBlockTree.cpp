@@ -147,6 +147,18 @@ PartialMatch RadixBlockTree::findPartial(NodeId parent, BlockKeyView const& key)
     return best;
 }
 
+PartialMatch RadixBlockTree::findNearest(NodeId parent, BlockKeyView const& key)
+{
+    auto const best = findPartial(parent, key);
+    if (best.block != kNoBlock || numChildrenRef(parent) == 0)
+    {
+        return best;
+    }
+    auto const token = key.tokens[0];
+    auto const sameToken = numChildrenRef(parent) == 1 ? kNoBlock : findGroup(parent, token, groupHash(parent, token));
+    return {sameToken == kNoBlock ? firstChildOf(parent) : sameToken, 0};
+}
+
 BlockId RadixBlockTree::findGroup(NodeId parent, TokenId token, std::uint64_t hash) const
 {
     return mFirstTokens.find(

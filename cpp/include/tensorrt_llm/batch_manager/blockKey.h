@@ -65,6 +65,7 @@ struct MediaRunsView
     ArrayView<std::int64_t> runPositions;
     ArrayView<std::int64_t> runLengths;
     ArrayView<std::int64_t> itemRows;
+    ArrayView<std::optional<std::string>> uuids;
 };
 
 //! \throws InvalidMediaRunsError if the arrays of items, or those of runs, differ in size.
@@ -75,15 +76,16 @@ struct MediaRuns
 {
     [[nodiscard]] MediaRunsView view() const
     {
-        return {digests, identified, runItems, runPositions, runLengths, itemRows};
+        return {digests, identified, runItems, runPositions, runLengths, itemRows, uuids};
     }
 
-    std::vector<MediaDigest> digests;       //!< one an item; meaningless where not identified
-    std::vector<std::uint8_t> identified;   //!< one an item: 1 if its digest is its identity, 0 if it has none
-    std::vector<std::int32_t> runItems;     //!< one a run: index of its item
-    std::vector<std::int64_t> runPositions; //!< one a run: index in the prompt of its first token
-    std::vector<std::int64_t> runLengths;   //!< one a run: tokens
-    std::vector<std::int64_t> itemRows;     //!< one an item: rows, which its runs' lengths sum to
+    std::vector<MediaDigest> digests;              //!< one an item; meaningless where not identified
+    std::vector<std::uint8_t> identified;          //!< one an item: 1 if its digest is its identity, 0 if it has none
+    std::vector<std::int32_t> runItems;            //!< one a run: index of its item
+    std::vector<std::int64_t> runPositions;        //!< one a run: index in the prompt of its first token
+    std::vector<std::int64_t> runLengths;          //!< one a run: tokens
+    std::vector<std::int64_t> itemRows;            //!< one an item: rows, which its runs' lengths sum to
+    std::vector<std::optional<std::string>> uuids; //!< one an item, or none at all: the caller's names, for events only
 };
 
 //! MediaRuns, checked against a prompt once, ready to be cut into blocks.

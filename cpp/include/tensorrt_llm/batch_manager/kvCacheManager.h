@@ -32,6 +32,7 @@
 #include "tensorrt_llm/batch_manager/common.h"
 #include "tensorrt_llm/batch_manager/copyPlan.h"
 #include "tensorrt_llm/batch_manager/evictionPolicy.h"
+#include "tensorrt_llm/batch_manager/kvCacheEvents.h"
 #include "tensorrt_llm/batch_manager/radixBlockTree.h"
 #include "tensorrt_llm/batch_manager/retention.h"
 #include "tensorrt_llm/batch_manager/sequenceTable.h"
@@ -70,9 +71,10 @@ struct KvCacheManagerConfig
     std::int32_t tokensPerBlock{0}; //!< a power of two, 2 to 32768
     bool enableBlockReuse{true};    //!< if false nothing is ever matched or findable; all else is equal
     HashFunction hash{&xxh3Hash};
-    bool enablePartialReuse{false}; //!< also match the leading part of a block; copies have to be run then
-    bool copyOnPartialReuse{true};  //!< copy that part where the block is of use to others; else only take over
-    BlockId hostBlocks{0};          //!< of the host pool; copies have to be run if there are any
+    std::size_t eventBufferMaxSize{0}; //!< events kept for takeEvents; 0: none are made
+    bool enablePartialReuse{false};    //!< also match the leading part of a block; copies have to be run then
+    bool copyOnPartialReuse{true};     //!< copy that part where the block is of use to others; else only take over
+    BlockId hostBlocks{0};             //!< of the host pool; copies have to be run if there are any
     std::int32_t secondaryOffloadMinPriority{kDefaultPriority}; //!< blocks of less are dropped, not offloaded
 };
 
@@ -96,9 +98,39 @@ struct KvCacheStats
     BlockId hostFreeNumBlocks;   //!< empty or cached, and not in a copy
     BlockId hostCachedNumBlocks; //!< of the cached, those on the host
     std::int64_t pendingCopies;  //!< written down and not said to be done
+    std::int64_t droppedEvents;  //!< since start: events that the buffer had no room for
 
     //! reused / (reused + missed), 0 where there is neither.
     [[nodiscard]] double cacheHitRate() const;
+};
+
+//! Why a match stops.
+enum class MatchStop : std::uint8_t
+{
+    kComplete,      //!< it does not: all that may be matched is
+    kReuseDisabled, //!< nothing is ever matched
+    kUnidentified,  //!< an item of the prompt has no identity
+    kNotCommitted,  //!< a live sequence computes the wanted block and has not committed it
+    kEvicted,       //!< the wanted block was there and was given up (told by its hash, so almost certain)
+    kSalt,          //!< it is there under another cache salt
+    kAdapter,       //!< ... another adapter or version of it
+    kAdapterMode,   //!< ... another adapter mode
+    kTokens,        //!< the nearest block has another token id
+    kMediaIdentity, //!< ... another item, or an item against text
+    kMediaOffset,   //!< ... another row of the same item
+    kMediaRuns,     //!< ... the same rows in runs that are split elsewhere
+    kUnknown,       //!< there is nothing near
+};
+
+//! The name that tools show, in snake case.
+[[nodiscard]] char const* nameOf(MatchStop stop);
+
+struct MatchExplanation
+{
+    std::int64_t cachedTokens{0}; //!< what probe says
+    MatchStop stop{MatchStop::kUnknown};
+    std::int64_t block{0};    //!< index in the prompt of the block at which it stops
+    std::int64_t position{0}; //!< index in the prompt of the first token that is not shared
 };
 
 //! Block ids of several sequences, row by row, padded with kNoBlock to the longest.
@@ -155,6 +187,11 @@ public:
         return probe(tokens, media == nullptr ? MediaRunsView{} : media->view(), scope);
     }
 
+    //! How long a match is and why it stops there. For tools: it may look at every sequence and scope.
+    //! \throws InvalidArgumentError, InvalidMediaRunsError
+    [[nodiscard]] MatchExplanation explain(
+        ArrayView<TokenId> tokens, MediaRunsView const& media, ReuseScope const& scope);
+
     //! Adds generated tokens, and from the promise the blocks that their KV needs.
     //! \throws UnknownSequenceError; CapacityExceededError past maxNewTokens.
     void appendTokens(SequenceId id, ArrayView<TokenId> tokens);
@@ -200,6 +237,15 @@ public:
 
     //! Says that all plans up to \p ticket have run. \throws InvalidArgumentError if it was not taken, or done before.
     void copiesDone(Ticket ticket);
+
+    //! Names the blocks of what happened since the last call and makes it events. Once a step, or before takeEvents.
+    void flushEvents();
+
+    //! Moves out at most \p most of the oldest flushed events; see kvCacheEvents.h.
+    [[nodiscard]] std::vector<KvCacheEvent> takeEvents(std::size_t most);
+
+    //! takeEvents as lines of JSON.
+    [[nodiscard]] std::vector<std::string> takeEventLines(std::size_t most);
 
     //! Tells the time, in milliseconds of any clock that does not go back: priorities whose duration is over fall back
     //! to the default. O(log n) a block that falls back; one that rises by it takes its idle ancestors along.
@@ -320,6 +366,16 @@ private:
         return record.onHost ? record.slot - mNumDeviceBlocks : record.slot;
     }
 
+    // Explanations (kvCacheManagerExplain.cpp).
+    [[nodiscard]] bool isBeingComputed(std::size_t index, ReuseScope const& scope) const;
+    void explainDifference(ArrayView<TokenId> tokens, ReuseScope const& scope, MatchExplanation& result);
+    [[nodiscard]] bool matchesBelow(NodeId root, std::size_t index);
+
+    [[nodiscard]] bool wasEvicted(BlockHash const& hash) const
+    {
+        return mEvictedHashes[hash.low & (mEvictedHashes.size() - 1)] == hash.high;
+    }
+
     // Checks (kvCacheManagerIntegrity.cpp).
     void checkSequences() const;
     void checkBlocks() const;
@@ -332,6 +388,8 @@ private:
     BlockStore mStore; //!< the device's blocks, then the host's
     RadixBlockTree mTree;
     EvictionPolicy mPolicy;
+    KvCacheEventLog mEvents;
+    LazyArray<std::uint64_t> mEvictedHashes; //!< upper halves, by lower half: what was evicted lately
     RetentionClock mRetention;
     CopyLedger mCopies;
     SequenceTable mSequences;

@@ -114,6 +114,9 @@ public:
     //! Nothing where not even the first token is shared.
     [[nodiscard]] PartialMatch findPartial(NodeId parent, BlockKeyView const& key);
 
+    //! The same, but any child rather than nothing where none shares the first token. For tools.
+    [[nodiscard]] PartialMatch findNearest(NodeId parent, BlockKeyView const& key);
+
     //! Puts \p block below \p parent; its key and hash are in the store. Requires that find gives kNoBlock for it.
     //! \throws InternalStateError if the block is in the tree or the parent is not.
     void insert(BlockId block, NodeId parent);

@@ -68,7 +68,7 @@ void bindKey(py::module_& module)
         module, "MediaRuns", "The media items of a prompt and the token runs that stand for them.")
         .def(py::init(&makeMediaRuns), py::arg("digests").noconvert(), py::arg("identified").noconvert(),
             py::arg("run_items").noconvert(), py::arg("run_positions").noconvert(), py::arg("run_lengths").noconvert(),
-            py::arg("item_rows").noconvert())
+            py::arg("item_rows").noconvert(), "uuids"_a = py::list())
         .def_property_readonly("num_items", [](bm::MediaRuns const& self) { return self.digests.size(); })
         .def_property_readonly("num_runs", [](bm::MediaRuns const& self) { return self.runItems.size(); });
 
@@ -118,6 +118,12 @@ void bindResults(py::module_& module)
         .value("ONBOARD", bm::CopyKind::kOnboard)
         .finalize();
 
+    py::class_<bm::MatchExplanation>(module, "MatchExplanation", "How long a match is and why it stops there.")
+        .def_readonly("cached_tokens", &bm::MatchExplanation::cachedTokens)
+        .def_property_readonly("reason", [](bm::MatchExplanation const& self) { return bm::nameOf(self.stop); })
+        .def_readonly("block", &bm::MatchExplanation::block)
+        .def_readonly("position", &bm::MatchExplanation::position);
+
     py::class_<bm::CopyPlan>(module, "CopyPlan", "Copies to run in order, and the ticket to report them by.")
         .def_readonly("ticket", &bm::CopyPlan::ticket)
         .def_property_readonly("entries", [](bm::CopyPlan const& self) { return toArray(self.entries); });
@@ -146,6 +152,7 @@ void bindResults(py::module_& module)
         .def_readonly("host_free_num_blocks", &bm::KvCacheStats::hostFreeNumBlocks)
         .def_readonly("host_cached_num_blocks", &bm::KvCacheStats::hostCachedNumBlocks)
         .def_readonly("pending_copies", &bm::KvCacheStats::pendingCopies)
+        .def_readonly("dropped_events", &bm::KvCacheStats::droppedEvents)
         .def_property_readonly("cache_hit_rate", &bm::KvCacheStats::cacheHitRate);
 }
 
@@ -157,7 +164,7 @@ void bindManager(py::module_& module)
     py::class_<Manager>(module, "KVCacheManager", "Which blocks a sequence has, and which of them came from the cache.")
         .def(py::init(&makeManager), "num_blocks"_a, "tokens_per_block"_a, "enable_block_reuse"_a = true, py::kw_only(),
             "enable_partial_reuse"_a = false, "copy_on_partial_reuse"_a = true, "host_blocks"_a = 0,
-            "secondary_offload_min_priority"_a = 35)
+            "secondary_offload_min_priority"_a = 35, "event_buffer_max_size"_a = 0)
         .def_property_readonly("num_blocks", &Manager::numBlocks)
         .def_property_readonly("tokens_per_block", &Manager::tokensPerBlock)
         .def_property_readonly("enable_block_reuse", &Manager::enableBlockReuse)
@@ -200,6 +207,16 @@ void bindManager(py::module_& module)
                 auto const prompt = viewOf(tokens, "tokens");
                 Unlocked const unlocked;
                 return self.probe(prompt, media, scope);
+            },
+            py::arg("tokens").noconvert(), "media"_a.none(true), "scope"_a.none(false))
+        .def(
+            "explain",
+            [](Manager& self, Buffer<bm::TokenId> const& tokens, bm::MediaRuns const* media,
+                bm::ReuseScope const& scope)
+            {
+                auto const prompt = viewOf(tokens, "tokens");
+                Unlocked const unlocked;
+                return self.explain(prompt, media == nullptr ? bm::MediaRunsView{} : media->view(), scope);
             },
             py::arg("tokens").noconvert(), "media"_a.none(true), "scope"_a.none(false))
         .def(
@@ -252,6 +269,8 @@ void bindManager(py::module_& module)
             py::arg("sequence_ids").noconvert(), "keep"_a = true)
         .def("take_copy_plan", &Manager::takeCopyPlan)
         .def("copies_done", &Manager::copiesDone, "ticket"_a, py::call_guard<Unlocked>())
+        .def("flush_events", &Manager::flushEvents, py::call_guard<Unlocked>())
+        .def("take_events", &Manager::takeEventLines, "most"_a, py::call_guard<Unlocked>())
         .def("refresh", &Manager::refresh, "now_ms"_a, py::call_guard<Unlocked>())
         .def("reset_reuse_state", &Manager::resetReuseState, py::call_guard<Unlocked>())
         .def(

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tensorrt_llm::pybind
@@ -68,7 +69,8 @@ inline pybind11::array_t<batch_manager::BlockId> toArray(batch_manager::BlockTab
 
 inline batch_manager::MediaRuns makeMediaRuns(Buffer<std::uint8_t> const& digests, Buffer<bool> const& identified,
     Buffer<std::int32_t> const& runItems, Buffer<std::int64_t> const& runPositions,
-    Buffer<std::int64_t> const& runLengths, Buffer<std::int64_t> const& itemRows)
+    Buffer<std::int64_t> const& runLengths, Buffer<std::int64_t> const& itemRows,
+    std::vector<std::optional<std::string>> uuids)
 {
     constexpr auto kDigestSize = static_cast<pybind11::ssize_t>(batch_manager::MediaDigest{}.size());
     checkDimensions(digests, "digests", 2);
@@ -89,6 +91,7 @@ inline batch_manager::MediaRuns makeMediaRuns(Buffer<std::uint8_t> const& digest
     media.runPositions = copyOf(runPositions, "run_positions");
     media.runLengths = copyOf(runLengths, "run_lengths");
     media.itemRows = copyOf(itemRows, "item_rows");
+    media.uuids = std::move(uuids);
     return media;
 }
 
@@ -110,7 +113,7 @@ inline pybind11::array_t<std::int32_t> toArray(std::vector<batch_manager::CopyEn
 
 inline std::unique_ptr<batch_manager::KVCacheManager> makeManager(batch_manager::BlockId numBlocks,
     std::int32_t tokensPerBlock, bool enableBlockReuse, bool enablePartialReuse, bool copyOnPartialReuse,
-    batch_manager::BlockId hostBlocks, std::int32_t secondaryOffloadMinPriority)
+    batch_manager::BlockId hostBlocks, std::int32_t secondaryOffloadMinPriority, std::size_t eventBufferMaxSize)
 {
     batch_manager::KvCacheManagerConfig config;
     config.numBlocks = numBlocks;
@@ -120,6 +123,7 @@ inline std::unique_ptr<batch_manager::KVCacheManager> makeManager(batch_manager:
     config.copyOnPartialReuse = copyOnPartialReuse;
     config.hostBlocks = hostBlocks;
     config.secondaryOffloadMinPriority = secondaryOffloadMinPriority;
+    config.eventBufferMaxSize = eventBufferMaxSize;
     return std::make_unique<batch_manager::KVCacheManager>(config);
 }
 
@@ -141,7 +145,8 @@ struct MediaBatch
             return batch_manager::ArrayView{values}.slice(at(runOffsets, prompt), count(runOffsets, prompt));
         };
         return {items(media.digests), items(media.identified), runs(media.runItems), runs(media.runPositions),
-            runs(media.runLengths), items(media.itemRows)};
+            runs(media.runLengths), items(media.itemRows),
+            media.uuids.empty() ? batch_manager::ArrayView<std::optional<std::string>>{} : items(media.uuids)};
     }
 
 private:

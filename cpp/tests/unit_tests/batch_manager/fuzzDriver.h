@@ -182,7 +182,20 @@ private:
         {
             return;
         }
+        auto const whole = findableBlocks(tokens, media, scope) * mConfig.tokensPerBlock;
         auto const probed = mManager.probe(tokens, media.view(), scope);
+        if (probed < whole || probed >= whole + mConfig.tokensPerBlock
+            || (!mConfig.enablePartialReuse && probed != whole))
+        {
+            throw std::runtime_error("probed " + std::to_string(probed) + ", by the events " + std::to_string(whole));
+        }
+        auto const explained = mManager.explain(tokens, media.view(), scope);
+        expect("cached tokens of the explanation", explained.cachedTokens, probed);
+        if (explained.position < probed && explained.position != 0)
+        {
+            throw std::runtime_error(
+                "explained token " + std::to_string(explained.position) + " of a match of " + std::to_string(probed));
+        }
         auto const got = mManager.addSequence(request);
         if (!got)
         {
@@ -310,6 +323,7 @@ private:
 
     void compare()
     {
+        followEvents();
         takePlan();
         runPlans();
         for (auto const& [id, live] : mLive)
@@ -326,6 +340,73 @@ private:
                 }
             }
         }
+    }
+
+    //! Follows the events as somebody outside would, and checks that they add up.
+    void followEvents()
+    {
+        mManager.flushEvents();
+        for (auto const& event : mManager.takeEvents(1000000))
+        {
+            expect("event number", event.id, mNextEvent++);
+            auto parent = event.parent;
+            for (auto const& block : event.stored)
+            {
+                if (parent && mFindable.count(*parent) == 0)
+                {
+                    throw std::runtime_error("a block was stored below one that is not there");
+                }
+                if (!mFindable.emplace(block.name, block.cacheLevel).second)
+                {
+                    throw std::runtime_error("a block was stored twice");
+                }
+                parent = block.name;
+            }
+            for (auto const& name : event.names)
+            {
+                auto const found = mFindable.find(name);
+                if (found == mFindable.end())
+                {
+                    throw std::runtime_error("an event names a block that is not there");
+                }
+                if (event.kind == KvCacheEventKind::kRemoved)
+                {
+                    mFindable.erase(found);
+                }
+                else if (event.level)
+                {
+                    expect("level before a change", found->second, event.level->first);
+                    found->second = event.level->second;
+                }
+            }
+        }
+        auto const stats = mManager.stats();
+        expect("findable blocks by the events", static_cast<std::int64_t>(mFindable.size()), stats.cachedNumBlocks);
+        expect("dropped events", stats.droppedEvents, 0);
+    }
+
+    //! Whole blocks of a prompt that the events so far say are there, as many as may be matched.
+    std::int64_t findableBlocks(std::vector<TokenId> const& tokens, MediaRuns const& media, ReuseScope const& scope)
+    {
+        followEvents();
+        auto const size = static_cast<std::size_t>(mConfig.tokensPerBlock);
+        MediaLayout const layout{media, static_cast<std::int64_t>(tokens.size())};
+        BlockKeyHasher hasher;
+        PromptKeys keys;
+        keys.build(tokens, size, (tokens.size() - 1) / size, layout, {}, hasher);
+        auto name = nameRoot(scope);
+        std::int64_t found = 0;
+        auto const unknown = layout.firstUnidentified().value_or(static_cast<std::int64_t>(tokens.size()));
+        while (static_cast<std::size_t>(found) < keys.size() && (found + 1) * mConfig.tokensPerBlock <= unknown)
+        {
+            name = nameBlock(name, keys[static_cast<std::size_t>(found)]);
+            if (mFindable.count(name) == 0)
+            {
+                break;
+            }
+            ++found;
+        }
+        return found;
     }
 
     void takePlan()
@@ -384,6 +465,8 @@ private:
     std::vector<Value> mHost;
     std::map<SequenceId, Live> mLive;
     std::deque<CopyPlan> mPlans;
+    std::map<BlockName, std::int32_t> mFindable; //!< by the events: name and level
+    std::int64_t mNextEvent{0};
     Ticket mRun{0};
     Ticket mDone{0};
     SequenceId mNextId{0};

@@ -58,6 +58,7 @@ BOOST_AUTO_TEST_CASE(memoryHoldsWhatTheTablesSay)
                 config.numBlocks = 14;
                 config.tokensPerBlock = 4;
                 config.hash = hash;
+                config.eventBufferMaxSize = 100000;
                 config.hostBlocks = host;
                 config.enablePartialReuse = partial;
                 config.copyOnPartialReuse = copy;
