@@ -121,6 +121,16 @@ void RadixBlockTree::prefetch(PromptKeys const& keys) const
     }
 }
 
+BlockId RadixBlockTree::find(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const
+{
+    return mTable.find(hash.low,
+        [&](BlockId block)
+        {
+            auto const& record = mStore[block];
+            return record.hash == hash && record.parent == parent && mStore.hasKey(block, key);
+        });
+}
+
 PartialMatch RadixBlockTree::findPartial(NodeId parent, BlockKeyView const& key)
 {
     PartialMatch best;

@@ -100,15 +100,7 @@ public:
     }
 
     //! The block below \p parent whose key equals \p key, or kNoBlock. \p hash is what hashOf gave for the same two.
-    [[nodiscard]] BlockId find(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const
-    {
-        return mTable.find(hash.low,
-            [&](BlockId block)
-            {
-                auto const& record = mStore[block];
-                return record.hash == hash && record.parent == parent && mStore.hasKey(block, key);
-            });
-    }
+    [[nodiscard]] BlockId find(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const;
 
     //! The child of \p parent that shares the longest leading part with \p key, which may be shorter than a block.
     //! Nothing where not even the first token is shared.

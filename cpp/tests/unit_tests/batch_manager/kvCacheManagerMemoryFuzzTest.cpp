@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(memoryHoldsWhatTheTablesSay)
                 config.enablePartialReuse = partial;
                 config.copyOnPartialReuse = copy;
                 config.secondaryOffloadMinPriority = seed % 2 == 0 ? 0 : kDefaultPriority;
-                fuzz(config, seed++, 3000);
+                fuzz(config, seed++, 2000);
             }
         }
     }

@@ -8,6 +8,7 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "errorHelpers.h"
 #include "testHelpers.h"
 
 #include <boost/test/unit_test.hpp>

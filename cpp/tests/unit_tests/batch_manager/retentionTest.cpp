@@ -3,6 +3,7 @@
 
 #include "tensorrt_llm/batch_manager/retention.h"
 
+#include "errorHelpers.h"
 #include "testHelpers.h"
 
 #include <boost/test/unit_test.hpp>
