@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # An environment that exists keeps its Python; naming another one makes it anew.
 PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
-CPP_SOURCES = $(shell find cpp -name '*.h' -o -name '*.cpp')
+CPP_SOURCES = $(shell find cpp benchmarks -name '*.h' -o -name '*.cpp')
 PYTHON_SOURCES := tensorrt_llm tests examples benchmarks scripts
 # The folders of that list that exist, so that a checker never trips over an absent one.
 CHECKED = $(wildcard $(PYTHON_SOURCES))
@@ -16,7 +16,7 @@ TYPED = $(filter-out tests,$(CHECKED))
 .DEFAULT_GOAL := help
 # The targets share .venv and build/, and the order of the tests is part of the output.
 .NOTPARALLEL:
-.PHONY: help setup demo test test-cpp test-python lint format clean distclean
+.PHONY: help setup demo test sanitize fuzz mutants test-cpp test-python lint format clean distclean
 
 help:  ## List the commands
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -37,6 +37,16 @@ test: test-cpp test-python  ## Run the C++ tests, then the Python tests
 
 test-cpp: setup  ## Build and run the C++ tests only
 	PYTHON="$(CURDIR)/$(BIN)/python" cpp/run_tests.sh
+
+sanitize: setup  ## Run the C++ tests under ASan and UBSan, then those with threads under TSan
+	PYTHON="$(CURDIR)/$(BIN)/python" SANITIZE=address,undefined cpp/run_tests.sh
+	PYTHON="$(CURDIR)/$(BIN)/python" SANITIZE=thread cpp/run_tests.sh -R 'Threads|kvCacheManagerTest'
+
+fuzz: setup  ## Run the libFuzzer target for FUZZ_SECONDS (60); needs clang++
+	PYTHON="$(CURDIR)/$(BIN)/python" cpp/run_fuzzer.sh $(or $(FUZZ_SECONDS),60)
+
+mutants: setup  ## Leave out each part of the block key in turn and see that a test fails
+	$(BIN)/python scripts/mutate_block_key.py
 
 test-python: setup  ## Run the Python tests only
 	$(BIN)/python -m pytest $(TESTS)

@@ -7,6 +7,8 @@ but ``block_ids`` and ``stats`` releases the interpreter's lock while it works, 
 by one thread at a time, or its users bring their own lock; different managers share nothing.
 """
 
+from enum import IntEnum
+
 import numpy as np
 import numpy.typing as npt
 
@@ -63,6 +65,7 @@ class MediaRuns:
         run_positions: npt.NDArray[np.int64],
         run_lengths: npt.NDArray[np.int64],
         item_rows: npt.NDArray[np.int64],
+        uuids: list[str | None] = [],
     ) -> None:
         """Copy the description of a prompt's media; it is checked where it meets the prompt.
 
@@ -75,6 +78,7 @@ class MediaRuns:
                 ascending.
             run_lengths: int64 ``[n_runs]``, tokens of a run; those of an item sum to its rows.
             item_rows: int64 ``[n_items]``.
+            uuids: The caller's names of the items, one an item or none at all. Only for events.
         """
 
     @property
@@ -82,16 +86,136 @@ class MediaRuns:
     @property
     def num_runs(self) -> int: ...
 
+class MediaBatch:
+    """The media of several prompts, end to end."""
+
+    def __init__(
+        self,
+        media: MediaRuns,
+        item_offsets: npt.NDArray[np.int64],
+        run_offsets: npt.NDArray[np.int64],
+    ) -> None:
+        """Copy the arrays. Item indices and positions count from each prompt's own beginning.
+
+        Args:
+            media: The items and runs of all prompts, one prompt after the other.
+            item_offsets: int64 ``[n_prompts + 1]``: where each prompt's items begin, and the end.
+            run_offsets: int64 ``[n_prompts + 1]``, likewise for runs.
+
+        Raises:
+            InvalidArgumentError: Offsets that do not rise from 0 to the number of entries.
+            InvalidMediaRunsError: Arrays of ``media`` that differ in size.
+        """
+
+    @property
+    def num_prompts(self) -> int: ...
+
+class TokenRangeRetentionConfig:
+    """The priority of the blocks that begin in a range of the prompt."""
+
+    def __init__(
+        self,
+        token_start: int,
+        token_end: int | None,
+        priority: int,
+        duration_ms: int | None = None,
+    ) -> None:
+        """Blocks whose first token is in ``[token_start, token_end)``; None: to the prompt's end.
+
+        ``priority`` is 0, given up first, to 100; after ``duration_ms`` unused it is 35 again.
+        """
+
+    @property
+    def token_start(self) -> int: ...
+    @property
+    def token_end(self) -> int | None: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def duration_ms(self) -> int | None: ...
+
+class KvCacheRetentionConfig:
+    """How long a sequence wants its blocks kept."""
+
+    def __init__(
+        self,
+        token_range_retention_configs: list[TokenRangeRetentionConfig],
+        decode_retention_priority: int = 35,
+        decode_duration_ms: int | None = None,
+    ) -> None:
+        """Ranges of the prompt, and the priority of blocks that begin with a generated token.
+
+        Raises:
+            InvalidArgumentError: Ranges that overlap or go back, an open end that is not the last,
+                a priority outside 0 to 100, a duration below 1.
+        """
+
+    @property
+    def token_range_retention_configs(self) -> list[TokenRangeRetentionConfig]: ...
+    @property
+    def decode_retention_priority(self) -> int: ...
+    @property
+    def decode_duration_ms(self) -> int | None: ...
+
+class CopyKind(IntEnum):
+    """What a copy is for, and between which pools."""
+
+    PARTIAL = 0
+    FORK = 1
+    OFFLOAD = 2
+    ONBOARD = 3
+
+class MatchExplanation:
+    """How long a match is and why it stops there."""
+
+    @property
+    def cached_tokens(self) -> int:
+        """What ``probe`` says."""
+
+    @property
+    def reason(self) -> str:
+        """Why it stops.
+
+        complete, reuse_disabled, unidentified_media, not_committed, evicted, salt, adapter,
+        adapter_mode, tokens, media_identity, media_offset, media_runs or unknown.
+        """
+
+    @property
+    def block(self) -> int:
+        """Index in the prompt of the block at which it stops."""
+
+    @property
+    def position(self) -> int:
+        """Index in the prompt of the first token that is not shared."""
+
+class CopyPlan:
+    """Copies to run in order, and the ticket to report them by."""
+
+    @property
+    def ticket(self) -> int:
+        """What ``copies_done`` takes; 0 where there is nothing to run."""
+
+    @property
+    def entries(self) -> npt.NDArray[np.int32]:
+        """int32 ``[n, 4]``: kind, source block, destination block, tokens from the block's start.
+
+        The source of ONBOARD and the destination of OFFLOAD are blocks of the host pool.
+        """
+
 class SequenceAllocation:
     """What a sequence got when it was added."""
 
     @property
     def cached_tokens(self) -> int:
-        """Tokens of the prompt whose KV is there already: whole blocks, below the prompt length."""
+        """Tokens of the prompt whose KV is there, or will be when the ticket's copies have run."""
 
     @property
     def num_blocks(self) -> int:
         """Blocks in its table: those for the prompt."""
+
+    @property
+    def ticket(self) -> int:
+        """The copy plan that has to run before the sequence's first step, 0 if none."""
 
 class KvCacheStats:
     """A snapshot of the pool, and counts since start."""
@@ -137,6 +261,34 @@ class KvCacheStats:
         """Findable blocks given up to make room."""
 
     @property
+    def partial_reused_blocks(self) -> int:
+        """Of the missed, blocks of which a leading part was found."""
+
+    @property
+    def offloaded_blocks(self) -> int:
+        """Blocks moved to the host pool."""
+
+    @property
+    def onboarded_blocks(self) -> int:
+        """Blocks moved back."""
+
+    @property
+    def host_max_num_blocks(self) -> int: ...
+    @property
+    def host_free_num_blocks(self) -> int:
+        """Blocks of the host pool that are empty or cached, and not in a copy."""
+
+    @property
+    def host_cached_num_blocks(self) -> int: ...
+    @property
+    def pending_copies(self) -> int:
+        """Copies written down and not said to be done."""
+
+    @property
+    def dropped_events(self) -> int:
+        """Events that the buffer had no room for."""
+
+    @property
     def cache_hit_rate(self) -> float:
         """Reused / (reused + missed), 0.0 where there is neither."""
 
@@ -147,9 +299,29 @@ class KVCacheManager:
     """
 
     def __init__(
-        self, num_blocks: int, tokens_per_block: int, enable_block_reuse: bool = True
+        self,
+        num_blocks: int,
+        tokens_per_block: int,
+        enable_block_reuse: bool = True,
+        *,
+        enable_partial_reuse: bool = False,
+        copy_on_partial_reuse: bool = True,
+        host_blocks: int = 0,
+        secondary_offload_min_priority: int = 35,
+        event_buffer_max_size: int = 0,
     ) -> None:
-        """Make a pool of ``num_blocks``; ``tokens_per_block`` is a power of two above 1."""
+        """Make the pools.
+
+        Args:
+            num_blocks: Blocks of the device pool, at least 1.
+            tokens_per_block: A power of two, 2 to 32768.
+            enable_block_reuse: If False nothing is ever matched or findable.
+            enable_partial_reuse: Also match the leading part of a block. Copy plans must be run.
+            copy_on_partial_reuse: Copy that part where the block is of use to others.
+            host_blocks: Blocks of the host pool. Copy plans must be run if there are any.
+            secondary_offload_min_priority: Blocks of a lower priority are dropped, not offloaded.
+            event_buffer_max_size: Events kept for ``take_events``; with 0 none are made.
+        """
 
     @property
     def num_blocks(self) -> int: ...
@@ -166,6 +338,7 @@ class KVCacheManager:
         media: MediaRuns | None,
         scope: ReuseScope,
         max_new_tokens: int,
+        retention: KvCacheRetentionConfig | None = None,
     ) -> SequenceAllocation | None:
         """Match the longest cached prefix, take the prompt's blocks, reserve those to finish.
 
@@ -178,6 +351,7 @@ class KVCacheManager:
             media: The prompt's media, if any.
             scope: What the sequence may share with.
             max_new_tokens: At least 0; the most tokens ever appended.
+            retention: Priorities of its blocks; without it what it finds stays as it is.
 
         Returns:
             The allocation, or None, with nothing changed, if the pool cannot promise it now.
@@ -188,10 +362,41 @@ class KVCacheManager:
             InvalidArgumentError: A live id, an empty prompt, a negative ``max_new_tokens``.
         """
 
+    def add_sequence_batch(
+        self,
+        sequence_ids: npt.NDArray[np.int64],
+        tokens: npt.NDArray[np.int32],
+        token_offsets: npt.NDArray[np.int64],
+        media: MediaBatch | None,
+        scopes: list[ReuseScope],
+        max_new_tokens: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.int64]:
+        """Add several sequences in order, each as ``add_sequence`` would.
+
+        Args:
+            sequence_ids: int64 ``[n]``, all different.
+            tokens: int32, the prompts end to end.
+            token_offsets: int64 ``[n + 1]``: where each prompt begins, and the end.
+            media: The prompts' media, if any.
+            scopes: One a sequence.
+            max_new_tokens: int64 ``[n]``.
+
+        Returns:
+            int64 ``[n]``: cached tokens, or -1 where the pool cannot promise the sequence now.
+
+        Raises:
+            KvCacheError: As ``add_sequence``, for any of them; nothing has changed then.
+        """
+
     def probe(
         self, tokens: npt.NDArray[np.int32], media: MediaRuns | None, scope: ReuseScope
     ) -> int:
         """Tell the cached tokens that ``add_sequence`` would report now. Takes nothing."""
+
+    def explain(
+        self, tokens: npt.NDArray[np.int32], media: MediaRuns | None, scope: ReuseScope
+    ) -> MatchExplanation:
+        """Tell how long a match is and why it stops; a tool, may look at every sequence."""
 
     def append_tokens(self, sequence_id: int, tokens: npt.NDArray[np.int32]) -> None:
         """Add generated tokens, and from the reservation the blocks that their KV needs.
@@ -225,11 +430,56 @@ class KVCacheManager:
     ) -> npt.NDArray[np.bool_]:
         """Commit several sequences, int64 ``[n]`` each; returns bool ``[n]``, table changed."""
 
-    def free_sequence(self, sequence_id: int) -> None:
+    def fork(self, source_id: int, sequence_id: int) -> SequenceAllocation | None:
+        """Add a sequence that goes on from where another is, with the same limits.
+
+        Written whole blocks are shared, the block written next is copied as the plan says. None,
+        with nothing changed, if the pool cannot promise it now.
+        """
+
+    def rewind(self, sequence_id: int, num_tokens: int) -> None:
+        """Take back the last tokens, down to ``num_tokens``: a rejected speculative tail.
+
+        Raises:
+            InvalidArgumentError: Below the prompt or what is committed, or above what is known.
+            UnknownSequenceError: The id is not live.
+        """
+
+    def free_sequence(self, sequence_id: int, keep: bool = True) -> None:
         """End a sequence at any moment and give back all that it has.
 
-        Findable blocks stay findable while nobody needs the room; UnknownSequenceError if not live.
+        Findable blocks stay findable while nobody needs the room, unless ``keep`` is False. Blocks
+        in a copy under way stay held until it is done. UnknownSequenceError if not live.
         """
+
+    def free_batch(self, sequence_ids: npt.NDArray[np.int64], keep: bool = True) -> None:
+        """End several sequences in order, int64 ``[n]``."""
+
+    def take_copy_plan(self) -> CopyPlan:
+        """Give the copies that the calls since the last one ask for.
+
+        Plans run in the order of their tickets, entries in order, and before any step that writes
+        blocks of a sequence and comes after them.
+        """
+
+    def copies_done(self, ticket: int) -> None:
+        """Say that all plans up to ``ticket`` have run.
+
+        Raises:
+            InvalidArgumentError: That plan was not taken, or was done before.
+        """
+
+    def flush_events(self) -> None:
+        """Name the blocks of what happened since the last call and make it events."""
+
+    def take_events(self, most: int) -> list[str]:
+        """Move out at most ``most`` of the oldest flushed events, each one line of JSON.
+
+        Blocks are named by a chained SHA-256 in hexadecimal (docs/kv-cache.md).
+        """
+
+    def refresh(self, now_ms: int) -> None:
+        """Tell the time: priorities whose duration is over fall back to 35."""
 
     def reset_reuse_state(self) -> int:
         """Drop every findable block; returns how many cached blocks became free.

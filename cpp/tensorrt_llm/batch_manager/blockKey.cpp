@@ -22,25 +22,7 @@ namespace
     throw InvalidMediaRunsError("media run " + std::to_string(run) + ": " + what);
 }
 
-void checkSizes(MediaRuns const& media)
-{
-    auto const numItems = media.digests.size();
-    auto const numRuns = media.runItems.size();
-    auto const check = [](char const* name, std::size_t size, char const* of, std::size_t expected)
-    {
-        if (size != expected)
-        {
-            throw InvalidMediaRunsError(std::string{"media runs: "} + name + " has " + std::to_string(size)
-                                        + " entries, " + of + " has " + std::to_string(expected));
-        }
-    };
-    check("identified", media.identified.size(), "digests", numItems);
-    check("item_rows", media.itemRows.size(), "digests", numItems);
-    check("run_positions", media.runPositions.size(), "run_items", numRuns);
-    check("run_lengths", media.runLengths.size(), "run_items", numRuns);
-}
-
-void checkRun(MediaRuns const& media, std::size_t run, std::int64_t previousEnd, std::int64_t promptLength)
+void checkRun(MediaRunsView const& media, std::size_t run, std::int64_t previousEnd, std::int64_t promptLength)
 {
     auto const item = media.runItems[run];
     auto const position = media.runPositions[run];
@@ -66,7 +48,67 @@ void checkRun(MediaRuns const& media, std::size_t run, std::int64_t previousEnd,
     }
 }
 
+//! Odd, without pattern: the first digits of the fractional parts of the square roots of 2, 3, 5, 7, 11, 13, last bit
+//! set.
+constexpr std::uint64_t kOdd[6] = {0x6a09e667f3bcc909ULL, 0xbb67ae8584caa73bULL, 0x3c6ef372fe94f82bULL,
+    0xa54ff53a5f1d36f1ULL, 0x510e527fade682d1ULL, 0x9b05688c2b3e6c1fULL};
+
+constexpr std::uint64_t mixed(std::uint64_t value)
+{
+    value = (value ^ (value >> 32)) * kOdd[1];
+    return value ^ (value >> 29);
+}
+
+//! Hashes \p size tokens a block. \tparam kSize the size where it is known: the hash is then straight code.
+template <std::size_t kSize>
+void hashTokens(TokenId const* tokens, std::size_t size, std::vector<BlockHash>& hashes)
+{
+    for (auto& hash : hashes)
+    {
+        auto const own = XXH3_128bits(tokens, (kSize != 0 ? kSize : size) * sizeof(TokenId));
+        hash.low = own.low64;
+        hash.high = own.high64;
+        tokens += size;
+    }
+}
+
+BlockHash mediaHash(ArrayView<MediaSpan> spans, BlockHash const& tokens)
+{
+    static_assert(sizeof(MediaSpan) == 48, "a span has no padding, so its bytes are its value");
+    if (spans.empty())
+    {
+        return tokens;
+    }
+    auto const hash = XXH3_128bits(spans.data(), spans.size() * sizeof(MediaSpan));
+    return {mixed(tokens.low * kOdd[2] + hash.low64), mixed(tokens.high * kOdd[3] + hash.high64)};
+}
+
+//! One half of a block's hash from that of its parent and its own.
+constexpr std::uint64_t chained(std::uint64_t parent, std::uint64_t own, std::uint64_t odd)
+{
+    return mixed(parent * odd + own);
+}
+
 } // namespace
+
+void checkSizes(MediaRunsView const& media)
+{
+    auto const numItems = media.digests.size();
+    auto const numRuns = media.runItems.size();
+    auto const check = [](char const* name, std::size_t size, char const* of, std::size_t expected)
+    {
+        if (size != expected)
+        {
+            throw InvalidMediaRunsError(std::string{"media runs: "} + name + " has " + std::to_string(size)
+                                        + " entries, " + of + " has " + std::to_string(expected));
+        }
+    };
+    check("identified", media.identified.size(), "digests", numItems);
+    check("item_rows", media.itemRows.size(), "digests", numItems);
+    check("uuids", media.uuids.empty() ? numItems : media.uuids.size(), "digests", numItems);
+    check("run_positions", media.runPositions.size(), "run_items", numRuns);
+    check("run_lengths", media.runLengths.size(), "run_items", numRuns);
+}
 
 ReuseScope::ReuseScope(std::optional<std::string> cacheSalt_, std::optional<std::int64_t> adapterId_,
     std::int64_t adapterVersion_, std::string adapterMode_)
@@ -98,11 +140,26 @@ bool MediaSpan::operator==(MediaSpan const& other) const
            && length == other.length;
 }
 
-MediaLayout::MediaLayout(MediaRuns const& media, std::int64_t promptLength)
+void MediaLayout::assign(MediaRunsView const& media, std::int64_t promptLength)
+{
+    mRuns.clear();
+    mFirstUnidentified.reset();
+    try
+    {
+        assignChecked(media, promptLength);
+    }
+    catch (InvalidMediaRunsError const&)
+    {
+        mRuns.clear();
+        mFirstUnidentified.reset();
+        throw;
+    }
+}
+
+void MediaLayout::assignChecked(MediaRunsView const& media, std::int64_t promptLength)
 {
     checkSizes(media);
-    mRuns.reserve(media.runItems.size());
-    std::vector<std::int64_t> rowsSeen(media.digests.size(), 0);
+    mRowsSeen.assign(media.digests.size(), 0);
     std::int64_t previousEnd = 0;
     for (std::size_t run = 0; run < media.runItems.size(); ++run)
     {
@@ -114,39 +171,19 @@ MediaLayout::MediaLayout(MediaRuns const& media, std::int64_t promptLength)
         {
             mFirstUnidentified = position;
         }
-        mRuns.push_back({media.digests[item], position, length, rowsSeen[item]});
-        rowsSeen[item] += length;
+        mRuns.push_back({media.digests[item], position, length, mRowsSeen[item]});
+        mRowsSeen[item] += length;
         previousEnd = position + length;
     }
-    for (std::size_t item = 0; item < rowsSeen.size(); ++item)
+    for (std::size_t item = 0; item < mRowsSeen.size(); ++item)
     {
-        if (rowsSeen[item] == 0 || rowsSeen[item] != media.itemRows[item])
+        if (mRowsSeen[item] == 0 || mRowsSeen[item] != media.itemRows[item])
         {
             throw InvalidMediaRunsError("media item " + std::to_string(item) + ": runs cover "
-                                        + std::to_string(rowsSeen[item]) + " rows, the item has "
+                                        + std::to_string(mRowsSeen[item]) + " rows, the item has "
                                         + std::to_string(media.itemRows[item]));
         }
     }
-}
-
-std::size_t MediaLayout::cut(
-    std::int64_t begin, std::int64_t end, std::size_t cursor, std::vector<MediaSpan>& spans) const
-{
-    spans.clear();
-    while (cursor < mRuns.size() && mRuns[cursor].position + mRuns[cursor].length <= begin)
-    {
-        ++cursor;
-    }
-    for (std::size_t index = cursor; index < mRuns.size() && mRuns[index].position < end; ++index)
-    {
-        auto const& run = mRuns[index];
-        auto const from = std::max(begin, run.position);
-        auto const to = std::min(end, run.position + run.length);
-        spans.push_back({run.digest, run.rowOffset + (from - run.position), static_cast<std::int32_t>(from - begin),
-            static_cast<std::int32_t>(to - from)});
-        cursor = index;
-    }
-    return cursor;
 }
 
 bool BlockKeyView::operator==(BlockKeyView const& other) const
@@ -188,12 +225,117 @@ BlockHash BlockKeyHasher::hashScope(ReuseScope const& scope)
 
 BlockHash BlockKeyHasher::hashBlock(BlockHash const& parent, BlockKeyView const& key)
 {
-    static_assert(sizeof(MediaSpan) == 48, "spans are hashed as bytes, so they must have no padding");
+    if (mFunction == &xxh3Hash)
+    {
+        auto const tokens = XXH3_128bits(key.tokens.data(), key.tokens.size() * sizeof(TokenId));
+        auto const own = mediaHash(key.media, {tokens.low64, tokens.high64});
+        return {chained(parent.low, own.low, kOdd[4]), chained(parent.high, own.high, kOdd[5])};
+    }
     mScratch.clear();
     putValue(parent);
     put(key.tokens.data(), key.tokens.size() * sizeof(TokenId));
     put(key.media.data(), key.media.size() * sizeof(MediaSpan));
     return mFunction(mScratch.data(), mScratch.size());
+}
+
+void BlockKeyHasher::hashChain(BlockHash const& root, PromptKeys const& keys, std::vector<BlockHash>& hashes)
+{
+    if (mFunction != &xxh3Hash)
+    {
+        auto parent = root;
+        for (std::size_t block = 0; block < hashes.size(); ++block)
+        {
+            parent = hashes[block] = hashBlock(parent, keys[block]);
+        }
+        return;
+    }
+    if (hashes.empty())
+    {
+        return;
+    }
+    // Two passes: the first has no step that waits for another. The halves are carried apart, because a struct that is
+    // written in halves and read whole makes the processor wait for the store.
+    auto const* const tokens = keys[0].tokens.data();
+    switch (keys[0].tokens.size())
+    {
+    case 32:
+        hashTokens<32>(tokens, 32, hashes);
+        break;
+    case 64:
+        hashTokens<64>(tokens, 64, hashes);
+        break;
+    default:
+        hashTokens<0>(tokens, keys[0].tokens.size(), hashes);
+    }
+    if (keys.hasMedia())
+    {
+        for (std::size_t block = 0; block < hashes.size(); ++block)
+        {
+            if (auto const spans = keys[block].media; !spans.empty())
+            {
+                hashes[block] = mediaHash(spans, hashes[block]);
+            }
+        }
+    }
+    auto low = root.low;
+    auto high = root.high;
+    for (auto& hash : hashes)
+    {
+        low = chained(low, hash.low, kOdd[4]);
+        high = chained(high, hash.high, kOdd[5]);
+        hash.low = low;
+        hash.high = high;
+    }
+}
+
+std::uint64_t BlockKeyHasher::hashFirstToken(BlockHash const& parent, TokenId token)
+{
+    if (mFunction == &xxh3Hash)
+    {
+        return mixed((parent.low ^ static_cast<std::uint64_t>(token)) * kOdd[0] + parent.high);
+    }
+    mScratch.clear();
+    putValue(parent);
+    putValue(token);
+    return mFunction(mScratch.data(), mScratch.size()).low;
+}
+
+void PromptKeys::clear()
+{
+    mSpans.clear();
+    mFirstSpans.clear();
+    mHashes.clear();
+}
+
+void PromptKeys::build(ArrayView<TokenId> tokens, std::size_t tokensPerBlock, std::size_t numBlocks,
+    MediaLayout const& media, BlockHash const& rootHash, BlockKeyHasher& hasher)
+{
+    clear();
+    mTokens = tokens;
+    mTokensPerBlock = tokensPerBlock;
+    mFirstSpans.assign(numBlocks + 1, 0);
+    if (!media.empty())
+    {
+        cutMedia(numBlocks, media);
+    }
+    mHashes.resize(std::min(numBlocks, tokens.size() / tokensPerBlock));
+    hasher.hashChain(rootHash, *this, mHashes);
+}
+
+void PromptKeys::cutMedia(std::size_t numBlocks, MediaLayout const& media)
+{
+    media.forEachSpan(static_cast<std::int64_t>(mTokensPerBlock),
+        static_cast<std::int64_t>(std::min(numBlocks * mTokensPerBlock, mTokens.size())),
+        [this](std::size_t block, MediaSpan const& span)
+        {
+            mSpans.push_back(span);
+            mFirstSpans[block + 1] = mSpans.size();
+        });
+    // A block without spans begins where the one before it ended.
+    for (std::size_t block = 0; block < numBlocks; ++block)
+    {
+        mFirstSpans[block + 1] = std::max(mFirstSpans[block + 1], mFirstSpans[block]);
+    }
 }
 
 } // namespace tensorrt_llm::batch_manager

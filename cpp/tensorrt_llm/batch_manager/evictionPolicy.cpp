@@ -11,100 +11,155 @@ namespace tensorrt_llm::batch_manager
 namespace
 {
 
-char const* nameOf(LruEvictionPolicy::State state)
+char const* nameOf(BlockState state)
 {
     switch (state)
     {
-    case LruEvictionPolicy::State::kFree:
+    case BlockState::kFree:
         return "free";
-    case LruEvictionPolicy::State::kCached:
+    case BlockState::kCached:
         return "cached";
-    case LruEvictionPolicy::State::kHeld:
+    case BlockState::kHeld:
         return "held";
     }
     return "unknown";
 }
 
+constexpr Tier kTiers[] = {Tier::kDevice, Tier::kHost};
+
 } // namespace
 
-LruEvictionPolicy::LruEvictionPolicy(BlockId numBlocks)
-    : mLinks(static_cast<std::size_t>(numBlocks) + 2)
-    , mStates(static_cast<std::size_t>(numBlocks), State::kFree)
-    , mFreeList{numBlocks}
-    , mCachedList{numBlocks + 1}
-    , mNumFree{numBlocks}
+EvictionPolicy::EvictionPolicy(BlockStore& store)
+    : mStore{store}
 {
-    link(mFreeList) = {mFreeList, mFreeList};
-    link(mCachedList) = {mCachedList, mCachedList};
-    for (BlockId block = 0; block < numBlocks; ++block)
+    for (BlockId block = 0; block < mStore.numBlocks(); ++block)
     {
-        insertAfter(link(mFreeList).previous, block);
+        mStore[block].state = BlockState::kFree;
+        pushBack(listsOf(block).free, block);
+        ++listsOf(block).numFree;
     }
 }
 
-BlockId LruEvictionPolicy::next() const
+BlockId EvictionPolicy::next(Tier tier) const
 {
-    auto const block = link(mFreeList).next;
-    return block == mFreeList ? nextCached() : block;
+    auto const block = of(tier).free.first;
+    return block == kNoBlock ? nextCached(tier) : block;
 }
 
-BlockId LruEvictionPolicy::nextCached() const
+BlockId EvictionPolicy::nextCached(Tier tier) const
 {
-    auto const block = link(mCachedList).next;
-    return block == mCachedList ? kNoBlock : block;
-}
-
-void LruEvictionPolicy::claim(BlockId block)
-{
-    auto& state = mStates[static_cast<std::size_t>(block)];
-    if (state == State::kHeld)
+    auto const& lists = of(tier);
+    for (std::size_t word = 0; word < lists.occupied.size(); ++word)
     {
+        if (lists.occupied[word] != 0)
+        {
+            return lists.levels[64 * word + static_cast<std::size_t>(__builtin_ctzll(lists.occupied[word]))].first;
+        }
+    }
+    return kNoBlock;
+}
+
+void EvictionPolicy::claim(BlockId block)
+{
+    switch (state(block))
+    {
+    case BlockState::kFree:
+        unlink(listsOf(block).free, block);
+        --listsOf(block).numFree;
+        break;
+    case BlockState::kCached:
+        delist(block);
+        break;
+    case BlockState::kHeld:
         throw InternalStateError("block " + std::to_string(block) + " is held, expected free or cached");
     }
-    --(state == State::kFree ? mNumFree : mNumCached);
-    unlink(block);
-    state = State::kHeld;
+    mStore[block].state = BlockState::kHeld;
 }
 
-void LruEvictionPolicy::releaseFree(BlockId block)
+void EvictionPolicy::releaseFree(BlockId block)
 {
-    expect(block, State::kHeld);
-    insertAfter(mFreeList, block);
-    mStates[static_cast<std::size_t>(block)] = State::kFree;
-    ++mNumFree;
+    expect(block, BlockState::kHeld);
+    pushFront(listsOf(block).free, block);
+    mStore[block].state = BlockState::kFree;
+    ++listsOf(block).numFree;
 }
 
-void LruEvictionPolicy::releaseCached(BlockId block)
+void EvictionPolicy::releaseCached(BlockId block)
 {
-    expect(block, State::kHeld);
-    insertAfter(link(mCachedList).previous, block);
-    mStates[static_cast<std::size_t>(block)] = State::kCached;
-    ++mNumCached;
+    expect(block, BlockState::kHeld);
+    mStore[block].state = BlockState::kCached;
+    enlist(block, false);
 }
 
-void LruEvictionPolicy::demote(BlockId block)
+void EvictionPolicy::demote(BlockId block)
 {
-    expect(block, State::kCached);
+    expect(block, BlockState::kCached);
     claim(block);
     releaseFree(block);
 }
 
-void LruEvictionPolicy::insertAfter(BlockId position, BlockId block)
+void EvictionPolicy::relist(BlockId block, std::uint8_t level, bool toFront)
 {
-    auto const following = link(position).next;
-    link(block) = {position, following};
-    link(position).next = block;
-    link(following).previous = block;
+    expect(block, BlockState::kCached);
+    delist(block);
+    mStore[block].level = level;
+    enlist(block, toFront);
 }
 
-void LruEvictionPolicy::unlink(BlockId block)
+void EvictionPolicy::enlist(BlockId block, bool toFront)
 {
-    auto const [previous, following] = link(block);
-    link(previous).next = following;
-    link(following).previous = previous;
+    auto& lists = listsOf(block);
+    auto const level = mStore[block].level;
+    if (toFront)
+    {
+        pushFront(lists.levels[level], block);
+    }
+    else
+    {
+        pushBack(lists.levels[level], block);
+    }
+    lists.occupied[level / 64] |= std::uint64_t{1} << (level % 64);
+    ++lists.numCached;
 }
 
-void LruEvictionPolicy::expect(BlockId block, State expected) const
+void EvictionPolicy::delist(BlockId block)
+{
+    auto& lists = listsOf(block);
+    auto const level = mStore[block].level;
+    auto& list = lists.levels[level];
+    unlink(list, block);
+    if (list.first == kNoBlock)
+    {
+        lists.occupied[level / 64] &= ~(std::uint64_t{1} << (level % 64));
+    }
+    --lists.numCached;
+}
+
+void EvictionPolicy::pushFront(List& list, BlockId block)
+{
+    mStore[block].listPrevious = kNoBlock;
+    mStore[block].listNext = list.first;
+    (list.first == kNoBlock ? list.last : mStore[list.first].listPrevious) = block;
+    list.first = block;
+}
+
+void EvictionPolicy::pushBack(List& list, BlockId block)
+{
+    mStore[block].listPrevious = list.last;
+    mStore[block].listNext = kNoBlock;
+    (list.last == kNoBlock ? list.first : mStore[list.last].listNext) = block;
+    list.last = block;
+}
+
+void EvictionPolicy::unlink(List& list, BlockId block)
+{
+    auto const previous = mStore[block].listPrevious;
+    auto const following = mStore[block].listNext;
+    (previous == kNoBlock ? list.first : mStore[previous].listNext) = following;
+    (following == kNoBlock ? list.last : mStore[following].listPrevious) = previous;
+}
+
+void EvictionPolicy::expect(BlockId block, BlockState expected) const
 {
     if (state(block) != expected)
     {
@@ -113,46 +168,80 @@ void LruEvictionPolicy::expect(BlockId block, State expected) const
     }
 }
 
-std::vector<BlockId> LruEvictionPolicy::walk(BlockId sentinel, State expected) const
+void EvictionPolicy::walk(List const& list, BlockState expected, Tier tier, std::vector<BlockId>& blocks) const
 {
-    std::vector<BlockId> blocks;
-    for (auto block = link(sentinel).next; block != sentinel; block = link(block).next)
+    auto previous = kNoBlock;
+    for (auto block = list.first; block != kNoBlock; block = mStore[block].listNext)
     {
         expect(block, expected);
-        if (link(link(block).next).previous != block || blocks.size() == mStates.size())
+        if (mStore[block].listPrevious != previous || mStore[block].onHost != (tier == Tier::kHost)
+            || blocks.size() == static_cast<std::size_t>(mStore.numBlocks()))
         {
-            throw InternalStateError(std::string{"the "} + nameOf(expected) + " list is broken at block "
+            throw InternalStateError(std::string{"a list of "} + nameOf(expected) + " blocks is broken at block "
                                      + std::to_string(block) + ", entry " + std::to_string(blocks.size()));
         }
         blocks.push_back(block);
+        previous = block;
+    }
+    if (list.last != previous)
+    {
+        throw InternalStateError(std::string{"a list of "} + nameOf(expected) + " blocks ends with block "
+                                 + std::to_string(list.last) + ", expected " + std::to_string(previous));
+    }
+}
+
+std::vector<BlockId> EvictionPolicy::cachedBlocks(Tier tier) const
+{
+    std::vector<BlockId> blocks;
+    for (std::size_t level = 0; level < kNumLevels; ++level)
+    {
+        auto const& list = of(tier).levels[level];
+        auto const before = blocks.size();
+        walk(list, BlockState::kCached, tier, blocks);
+        for (auto index = before; index < blocks.size(); ++index)
+        {
+            if (mStore[blocks[index]].level != level)
+            {
+                throw InternalStateError("block " + std::to_string(blocks[index]) + " of level "
+                                         + std::to_string(mStore[blocks[index]].level) + " is listed on level "
+                                         + std::to_string(level));
+            }
+        }
+        auto const marked = (of(tier).occupied[level / 64] >> (level % 64) & 1) != 0;
+        if (marked != (blocks.size() != before))
+        {
+            throw InternalStateError("level " + std::to_string(level) + " has " + std::to_string(blocks.size() - before)
+                                     + " blocks and is marked " + (marked ? "occupied" : "empty"));
+        }
     }
     return blocks;
 }
 
-std::vector<BlockId> LruEvictionPolicy::cachedBlocks() const
+void EvictionPolicy::checkIntegrity() const
 {
-    return walk(mCachedList, State::kCached);
-}
-
-void LruEvictionPolicy::checkIntegrity() const
-{
-    BlockId numFree = 0;
-    BlockId numCached = 0;
-    for (auto const state : mStates)
+    for (auto const tier : kTiers)
     {
-        numFree += state == State::kFree ? 1 : 0;
-        numCached += state == State::kCached ? 1 : 0;
-    }
-    auto const check = [](State state, std::size_t listed, BlockId marked, BlockId counted)
-    {
-        if (static_cast<BlockId>(listed) != marked || marked != counted)
+        BlockId numFree = 0;
+        BlockId numCached = 0;
+        for (BlockId block = 0; block < mStore.numBlocks(); ++block)
         {
-            throw InternalStateError(std::string{nameOf(state)} + " blocks: " + std::to_string(listed) + " listed, "
-                                     + std::to_string(marked) + " marked, " + std::to_string(counted) + " counted");
+            auto const here = mStore[block].onHost == (tier == Tier::kHost);
+            numFree += here && state(block) == BlockState::kFree ? 1 : 0;
+            numCached += here && state(block) == BlockState::kCached ? 1 : 0;
         }
-    };
-    check(State::kFree, walk(mFreeList, State::kFree).size(), numFree, mNumFree);
-    check(State::kCached, walk(mCachedList, State::kCached).size(), numCached, mNumCached);
+        auto const check = [](BlockState state, std::size_t listed, BlockId marked, BlockId counted)
+        {
+            if (static_cast<BlockId>(listed) != marked || marked != counted)
+            {
+                throw InternalStateError(std::string{nameOf(state)} + " blocks: " + std::to_string(listed) + " listed, "
+                                         + std::to_string(marked) + " marked, " + std::to_string(counted) + " counted");
+            }
+        };
+        std::vector<BlockId> free;
+        walk(of(tier).free, BlockState::kFree, tier, free);
+        check(BlockState::kFree, free.size(), numFree, of(tier).numFree);
+        check(BlockState::kCached, cachedBlocks(tier).size(), numCached, of(tier).numCached);
+    }
 }
 
 } // namespace tensorrt_llm::batch_manager

@@ -12,29 +12,6 @@ namespace tensorrt_llm::batch_manager
 namespace
 {
 
-constexpr std::uint64_t kTagMask = 0xffffffff00000000ULL;
-
-std::uint64_t makeSlot(BlockHash const& hash, BlockId block)
-{
-    return (hash.high & kTagMask) | (static_cast<std::uint64_t>(block) + 1);
-}
-
-BlockId blockOf(std::uint64_t slot)
-{
-    return static_cast<BlockId>(slot & ~kTagMask) - 1;
-}
-
-//! At least twice the blocks, so that a probe ends soon.
-std::size_t tableSize(BlockId numBlocks)
-{
-    std::size_t size = 2;
-    while (size < 2 * static_cast<std::size_t>(numBlocks))
-    {
-        size *= 2;
-    }
-    return size;
-}
-
 void expectEqual(std::string const& what, std::int64_t found, std::int64_t expected)
 {
     if (found != expected)
@@ -45,23 +22,19 @@ void expectEqual(std::string const& what, std::int64_t found, std::int64_t expec
 
 } // namespace
 
-RadixBlockTree::RadixBlockTree(BlockId numBlocks, std::int32_t tokensPerBlock, HashFunction hash)
-    : mTokensPerBlock{tokensPerBlock}
+RadixBlockTree::RadixBlockTree(BlockStore& store, HashFunction hash)
+    : mStore{store}
     , mHasher{hash}
-    , mNodes(static_cast<std::size_t>(numBlocks))
-    , mTokens(static_cast<std::size_t>(numBlocks) * static_cast<std::size_t>(tokensPerBlock))
-    , mMedia(static_cast<std::size_t>(numBlocks))
-    , mTable(tableSize(numBlocks), 0)
-    , mMask{mTable.size() - 1}
+    , mTable{store.numBlocks()}
+    , mFirstTokens{store.numBlocks()}
 {
 }
 
-NodeId RadixBlockTree::acquireRoot(ReuseScope const& scope)
+NodeId RadixBlockTree::acquireRoot(ReuseScope const& scope, BlockHash const& hash)
 {
-    auto const hash = mHasher.hashScope(scope);
     if (auto const root = findRoot(scope, hash))
     {
-        ++mRoots[static_cast<std::size_t>(~*root)].users;
+        shareRoot(*root);
         return *root;
     }
     if (mFreeRoots.empty())
@@ -74,10 +47,15 @@ NodeId RadixBlockTree::acquireRoot(ReuseScope const& scope)
         mFreeRoots.push_back(static_cast<std::int32_t>(mRoots.size()) - 1);
     }
     auto const index = mFreeRoots.back();
-    mRoots[static_cast<std::size_t>(index)] = {scope, hash, 0, 1};
+    mRoots[static_cast<std::size_t>(index)] = {scope, hash, kNoBlock, 0, 1};
     mRootsByHash.emplace(hash.low, index);
     mFreeRoots.pop_back();
     return ~index;
+}
+
+void RadixBlockTree::shareRoot(NodeId root)
+{
+    ++mRoots[static_cast<std::size_t>(~root)].users;
 }
 
 void RadixBlockTree::releaseRoot(NodeId root)
@@ -91,11 +69,6 @@ void RadixBlockTree::releaseRoot(NodeId root)
     dropRootIfUnused(root);
 }
 
-std::optional<NodeId> RadixBlockTree::findRoot(ReuseScope const& scope)
-{
-    return findRoot(scope, mHasher.hashScope(scope));
-}
-
 std::optional<NodeId> RadixBlockTree::findRoot(ReuseScope const& scope, BlockHash const& hash) const
 {
     auto const [first, last] = mRootsByHash.equal_range(hash.low);
@@ -104,11 +77,21 @@ std::optional<NodeId> RadixBlockTree::findRoot(ReuseScope const& scope, BlockHas
     return found == last ? std::nullopt : std::optional<NodeId>{~found->second};
 }
 
+std::vector<NodeId> RadixBlockTree::roots() const
+{
+    std::vector<NodeId> found;
+    for (auto const& [hash, index] : mRootsByHash)
+    {
+        found.push_back(~index);
+    }
+    return found;
+}
+
 void RadixBlockTree::dropRootIfUnused(NodeId id)
 {
     auto const index = ~id;
     auto const& root = mRoots[static_cast<std::size_t>(index)];
-    if (root.users != 0 || root.children != 0)
+    if (root.users != 0 || root.numChildren != 0)
     {
         return;
     }
@@ -122,39 +105,162 @@ BlockHash RadixBlockTree::hashOf(NodeId parent, BlockKeyView const& key)
     return mHasher.hashBlock(hashOfNode(parent), key);
 }
 
-BlockId RadixBlockTree::find(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const
+void RadixBlockTree::prefetch(PromptKeys const& keys) const
 {
-    for (auto position = home(hash); mTable[position] != 0; position = (position + 1) & mMask)
+    for (auto const& hash : keys.hashes())
     {
-        auto const slot = mTable[position];
-        if (((slot ^ hash.high) & kTagMask) != 0)
+        mTable.prefetch(hash.low);
+    }
+    for (auto const& hash : keys.hashes())
+    {
+        if (auto const block = mTable.peek(hash.low); block != kNoBlock)
         {
-            continue;
-        }
-        auto const block = blockOf(slot);
-        if (node(block).hash == hash && node(block).parent == parent && keyOf(block) == key)
-        {
-            return block;
+            mStore.prefetchRecord(block);
+            mStore.prefetchKey(block, keys.hasMedia());
         }
     }
-    return kNoBlock;
 }
 
-void RadixBlockTree::insert(BlockId block, NodeId parent, BlockKeyView const& key, BlockHash const& hash)
+BlockId RadixBlockTree::find(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const
 {
-    expectEqual(
-        "tokens of block " + std::to_string(block), static_cast<std::int64_t>(key.tokens.size()), mTokensPerBlock);
+    return mTable.find(hash.low,
+        [&](BlockId block)
+        {
+            auto const& record = mStore[block];
+            return record.hash == hash && record.parent == parent && mStore.hasKey(block, key);
+        });
+}
+
+PartialMatch RadixBlockTree::findPartial(NodeId parent, BlockKeyView const& key)
+{
+    PartialMatch best;
+    auto const numChildren = numChildrenRef(parent);
+    if (key.tokens.empty() || numChildren == 0)
+    {
+        return best;
+    }
+    auto const token = key.tokens[0];
+    auto candidate = numChildren == 1 ? firstChildOf(parent) : findGroup(parent, token, groupHash(parent, token));
+    for (int looked = 0; candidate != kNoBlock && looked < kMaxPartialCandidates; ++looked)
+    {
+        if (firstTokenOf(candidate) != token)
+        {
+            break;
+        }
+        auto const common = mStore.commonTokens(candidate, key);
+        if (common > best.numTokens)
+        {
+            best = {candidate, common};
+        }
+        candidate = mStore[candidate].nextSibling;
+    }
+    return best;
+}
+
+PartialMatch RadixBlockTree::findNearest(NodeId parent, BlockKeyView const& key)
+{
+    auto const best = findPartial(parent, key);
+    if (best.block != kNoBlock || numChildrenRef(parent) == 0)
+    {
+        return best;
+    }
+    auto const token = key.tokens[0];
+    auto const sameToken = numChildrenRef(parent) == 1 ? kNoBlock : findGroup(parent, token, groupHash(parent, token));
+    return {sameToken == kNoBlock ? firstChildOf(parent) : sameToken, 0};
+}
+
+BlockId RadixBlockTree::findGroup(NodeId parent, TokenId token, std::uint64_t hash) const
+{
+    return mFirstTokens.find(
+        hash, [&](BlockId block) { return mStore[block].parent == parent && firstTokenOf(block) == token; });
+}
+
+void RadixBlockTree::index(BlockId block, std::uint64_t hash)
+{
+    mFirstTokens.insert(hash, block);
+    mStore[block].indexed = true;
+    ++mNumIndexed;
+}
+
+void RadixBlockTree::linkChild(BlockId block, NodeId parent)
+{
+    auto& record = mStore[block];
+    auto& firstChild = firstChildRef(parent);
+    auto following = firstChild;
+    if (following != kNoBlock)
+    {
+        auto const token = firstTokenOf(block);
+        auto const hash = groupHash(parent, token);
+        if (numChildrenRef(parent) == 1 && !mStore[following].indexed)
+        {
+            index(following, groupHash(parent, firstTokenOf(following)));
+        }
+        if (auto const head = findGroup(parent, token, hash); head != kNoBlock)
+        {
+            mFirstTokens.replace(hash, head, block);
+            mStore[head].indexed = false;
+            record.indexed = true;
+            following = head;
+        }
+        else
+        {
+            index(block, hash);
+        }
+    }
+    record.nextSibling = following;
+    record.previousSibling = following == kNoBlock ? kNoBlock : mStore[following].previousSibling;
+    (record.previousSibling == kNoBlock ? firstChild : mStore[record.previousSibling].nextSibling) = block;
+    if (following != kNoBlock)
+    {
+        mStore[following].previousSibling = block;
+    }
+    ++numChildrenRef(parent);
+}
+
+void RadixBlockTree::unlinkChild(BlockId block)
+{
+    auto& record = mStore[block];
+    auto const parent = record.parent;
+    auto const following = record.nextSibling;
+    if (record.indexed)
+    {
+        auto const token = firstTokenOf(block);
+        auto const hash = groupHash(parent, token);
+        if (following != kNoBlock && firstTokenOf(following) == token)
+        {
+            mFirstTokens.replace(hash, block, following);
+            mStore[following].indexed = true;
+        }
+        else
+        {
+            mFirstTokens.erase(hash, block);
+            --mNumIndexed;
+        }
+        record.indexed = false;
+    }
+    (record.previousSibling == kNoBlock ? firstChildRef(parent) : mStore[record.previousSibling].nextSibling) =
+        following;
+    if (following != kNoBlock)
+    {
+        mStore[following].previousSibling = record.previousSibling;
+    }
+    record.nextSibling = kNoBlock;
+    record.previousSibling = kNoBlock;
+    --numChildrenRef(parent);
+}
+
+void RadixBlockTree::insert(BlockId block, NodeId parent)
+{
     if (contains(block) || (parent >= 0 && !contains(parent)))
     {
         throw InternalStateError("block " + std::to_string(block) + " below " + std::to_string(parent)
                                  + ": the block must be outside the tree and its parent inside");
     }
-    mMedia[static_cast<std::size_t>(block)].assign(key.media.begin(), key.media.end());
-    std::copy(key.tokens.begin(), key.tokens.end(),
-        mTokens.begin() + static_cast<std::ptrdiff_t>(block) * static_cast<std::ptrdiff_t>(mTokensPerBlock));
-    node(block) = {hash, parent, 0, true};
-    tableInsert(block, hash);
-    ++childrenOf(parent);
+    auto& record = mStore[block];
+    record.parent = parent;
+    record.present = true;
+    mTable.insert(record.hash.low, block);
+    linkChild(block, parent);
     ++mSize;
 }
 
@@ -162,14 +268,13 @@ void RadixBlockTree::erase(BlockId block)
 {
     if (!contains(block) || !isLeaf(block))
     {
-        throw InternalStateError("block " + std::to_string(block) + " with " + std::to_string(node(block).children)
+        throw InternalStateError("block " + std::to_string(block) + " with " + std::to_string(mStore[block].numChildren)
                                  + " children, expected a leaf of the tree");
     }
-    auto const parent = node(block).parent;
-    tableErase(block, node(block).hash);
-    mMedia[static_cast<std::size_t>(block)].clear();
-    node(block) = {};
-    --childrenOf(parent);
+    auto const parent = parentOf(block);
+    mTable.erase(mStore[block].hash.low, block);
+    unlinkChild(block);
+    mStore[block].present = false;
     --mSize;
     if (parent < 0)
     {
@@ -179,103 +284,102 @@ void RadixBlockTree::erase(BlockId block)
 
 void RadixBlockTree::clear()
 {
-    std::fill(mNodes.begin(), mNodes.end(), Node{});
-    std::fill(mTable.begin(), mTable.end(), Slot{0});
-    for (auto& media : mMedia)
+    for (BlockId block = 0; block < mStore.numBlocks(); ++block)
     {
-        media.clear();
+        auto& record = mStore[block];
+        record.present = false;
+        record.indexed = false;
+        record.firstChild = kNoBlock;
+        record.nextSibling = kNoBlock;
+        record.previousSibling = kNoBlock;
+        record.numChildren = 0;
     }
+    mTable.clear();
+    mFirstTokens.clear();
     mRoots.clear();
     mFreeRoots.clear();
     mRootsByHash.clear();
     mSize = 0;
+    mNumIndexed = 0;
 }
 
-BlockKeyView RadixBlockTree::keyOf(BlockId block) const
+BlockHash const& RadixBlockTree::hashOfNode(NodeId node) const
 {
-    auto const index = static_cast<std::size_t>(block);
-    auto const size = static_cast<std::size_t>(mTokensPerBlock);
-    return {{mTokens.data() + index * size, size}, mMedia[index]};
+    return node < 0 ? mRoots[static_cast<std::size_t>(~node)].hash : mStore[node].hash;
 }
 
-BlockHash const& RadixBlockTree::hashOfNode(NodeId id) const
+BlockId& RadixBlockTree::firstChildRef(NodeId node)
 {
-    return id < 0 ? mRoots[static_cast<std::size_t>(~id)].hash : node(id).hash;
+    return node < 0 ? mRoots[static_cast<std::size_t>(~node)].firstChild : mStore[node].firstChild;
 }
 
-std::int32_t& RadixBlockTree::childrenOf(NodeId id)
+std::int32_t& RadixBlockTree::numChildrenRef(NodeId node)
 {
-    return id < 0 ? mRoots[static_cast<std::size_t>(~id)].children : node(id).children;
+    return node < 0 ? mRoots[static_cast<std::size_t>(~node)].numChildren : mStore[node].numChildren;
 }
 
-std::size_t RadixBlockTree::home(BlockHash const& hash) const
+void RadixBlockTree::checkChildren(NodeId parent, BlockId firstChild, std::int32_t numChildren) const
 {
-    return static_cast<std::size_t>(hash.low) & mMask;
-}
-
-void RadixBlockTree::tableInsert(BlockId block, BlockHash const& hash)
-{
-    auto position = home(hash);
-    while (mTable[position] != 0)
+    std::int32_t counted = 0;
+    auto previous = kNoBlock;
+    for (auto child = firstChild; child != kNoBlock; child = mStore[child].nextSibling)
     {
-        position = (position + 1) & mMask;
-    }
-    mTable[position] = makeSlot(hash, block);
-}
-
-void RadixBlockTree::tableErase(BlockId block, BlockHash const& hash)
-{
-    auto const slot = makeSlot(hash, block);
-    auto hole = home(hash);
-    while (mTable[hole] != slot)
-    {
-        hole = (hole + 1) & mMask;
-    }
-    // Entries behind the hole move up if their home does not lie between the hole and them, so no tombstone is needed.
-    for (auto position = (hole + 1) & mMask; mTable[position] != 0; position = (position + 1) & mMask)
-    {
-        auto const entryHome = home(node(blockOf(mTable[position])).hash);
-        if (((position - entryHome) & mMask) >= ((position - hole) & mMask))
+        auto const name = "block " + std::to_string(child);
+        expectEqual("parent of " + name, mStore[child].parent, parent);
+        expectEqual("presence of " + name, contains(child), 1);
+        expectEqual("sibling before " + name, mStore[child].previousSibling, previous);
+        auto const startsGroup = previous == kNoBlock || firstTokenOf(previous) != firstTokenOf(child);
+        if (numChildren > 1 || mStore[child].indexed)
         {
-            mTable[hole] = mTable[position];
-            hole = position;
+            expectEqual("index entry of " + name, mStore[child].indexed, startsGroup);
+        }
+        previous = child;
+        if (++counted > numChildren)
+        {
+            break;
         }
     }
-    mTable[hole] = 0;
+    expectEqual("children of node " + std::to_string(parent), counted, numChildren);
 }
 
 void RadixBlockTree::checkIntegrity() const
 {
-    std::vector<std::int32_t> children(mNodes.size(), 0);
-    std::vector<std::int32_t> rootChildren(mRoots.size(), 0);
+    mStore.checkIntegrity();
     BlockId present = 0;
-    for (BlockId block = 0; block < static_cast<BlockId>(mNodes.size()); ++block)
+    BlockId indexed = 0;
+    std::vector<MediaSpan> spans;
+    for (BlockId block = 0; block < mStore.numBlocks(); ++block)
     {
+        auto const& record = mStore[block];
+        checkChildren(block, record.firstChild, record.numChildren);
+        indexed += record.indexed ? 1 : 0;
         if (!contains(block))
         {
-            expectEqual("children of absent block " + std::to_string(block), node(block).children, 0);
+            expectEqual("children of absent block " + std::to_string(block), record.numChildren, 0);
             continue;
         }
         ++present;
-        auto const parent = parentOf(block);
         expectEqual("block found for the key of block " + std::to_string(block),
-            find(parent, keyOf(block), node(block).hash), block);
-        ++(parent < 0 ? rootChildren.at(static_cast<std::size_t>(~parent))
-                      : children.at(static_cast<std::size_t>(parent)));
+            find(record.parent, mStore.key(block, spans), record.hash), block);
+        expectEqual("parent of block " + std::to_string(block) + " in the tree",
+            record.parent < 0 ? static_cast<std::size_t>(~record.parent) < mRoots.size() : contains(record.parent), 1);
     }
-    expectEqual("blocks in the tree", present, mSize);
-    expectEqual("table entries",
-        static_cast<std::int64_t>(mTable.size()) - std::count(mTable.begin(), mTable.end(), Slot{0}), mSize);
-    for (std::size_t block = 0; block < mNodes.size(); ++block)
+    std::vector<bool> used(mRoots.size(), true);
+    for (auto const root : mFreeRoots)
     {
-        expectEqual("children of block " + std::to_string(block), mNodes[block].children, children[block]);
-        expectEqual(
-            "presence of parent block " + std::to_string(block), mNodes[block].present || children[block] == 0, 1);
+        used.at(static_cast<std::size_t>(root)) = false;
     }
     for (std::size_t root = 0; root < mRoots.size(); ++root)
     {
-        expectEqual("children of root " + std::to_string(root), mRoots[root].children, rootChildren[root]);
+        if (used[root])
+        {
+            checkChildren(~static_cast<NodeId>(root), mRoots[root].firstChild, mRoots[root].numChildren);
+        }
     }
+    expectEqual("blocks in the tree", present, mSize);
+    expectEqual("table entries", mTable.count(), mSize);
+    expectEqual("blocks in the index of first tokens", indexed, mNumIndexed);
+    expectEqual("index entries", mFirstTokens.count(), mNumIndexed);
     expectEqual("roots by hash", static_cast<std::int64_t>(mRootsByHash.size() + mFreeRoots.size()),
         static_cast<std::int64_t>(mRoots.size()));
 }

@@ -24,7 +24,13 @@ def parameters(function: ast.FunctionDef) -> list[tuple[str, str | None]]:
     names = [argument.arg for argument in function.args.args]
     defaults = [ast.unparse(default) for default in function.args.defaults]
     padded = [None] * (len(names) - len(defaults)) + defaults
-    return list(zip(names, padded, strict=True))[1:]
+    named_only = [
+        (argument.arg, default and ast.unparse(default))
+        for argument, default in zip(
+            function.args.kwonlyargs, function.args.kw_defaults, strict=True
+        )
+    ]
+    return list(zip(names, padded, strict=True))[1:] + named_only
 
 
 def compiled_signature(member: object) -> ast.FunctionDef:

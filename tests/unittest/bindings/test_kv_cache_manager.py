@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections.abc import Callable
 
@@ -16,12 +18,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tensorrt_llm import bindings
 from tensorrt_llm.bindings import (
     CapacityExceededError,
+    CopyKind,
     InvalidArgumentError,
     InvalidMediaRunsError,
     KvCacheError,
     KVCacheManager,
+    KvCacheRetentionConfig,
+    MediaBatch,
     MediaRuns,
     ReuseScope,
+    TokenRangeRetentionConfig,
     UnknownSequenceError,
 )
 from tests.unittest.bindings.manager_model import UNKNOWN, PrefixModel, Token
@@ -249,6 +255,153 @@ def test_block_tables_are_padded_int32() -> None:
     # The arrays are copies: writing to one changes no table.
     manager.block_ids(3)[:] = 5
     assert manager.block_tables(ids(3)).tolist() == [tables[1].tolist()]
+
+
+def test_batches_do_what_single_calls_do() -> None:
+    manager = KVCacheManager(16, 4)
+    described = MediaBatch(
+        MediaRuns(
+            np.repeat(np.array([1, 2], np.uint8)[:, None], 32, axis=1),
+            np.ones(2, np.bool_),
+            np.zeros(2, np.int32),
+            ids(5, 5),
+            ids(6, 6),
+            ids(6, 6),
+        ),
+        ids(0, 1, 1, 2),
+        ids(0, 1, 1, 2),
+    )
+    assert described.num_prompts == 3
+    scopes = [ReuseScope()] * 3
+    prompts = tokens(*[7] * 39)
+
+    def add() -> list[int]:
+        offsets = ids(0, 13, 26, 39)
+        added = manager.add_sequence_batch(
+            ids(1, 2, 3), prompts, offsets, described, scopes, ids(1, 1, 1)
+        )
+        assert added.dtype == np.int64
+        manager.commit_batch(ids(1, 2, 3), ids(13, 13, 13))
+        manager.free_batch(ids(1, 2, 3))
+        return added.tolist()
+
+    assert add() == [0, 0, 0]
+    assert add() == [12, 12, 12]
+    assert run(manager, prompts[:13], media([(0, 5, 6)], [1])) == 12
+    assert run(manager, prompts[:13], media([(0, 5, 6)], [2])) == 12
+    assert run(manager, prompts[:13]) == 12
+
+
+def test_malformed_batches_are_refused_whole() -> None:
+    manager = KVCacheManager(8, 4)
+    scope = [ReuseScope()]
+
+    def add(offsets: np.ndarray, scopes: list[ReuseScope], described: MediaBatch | None) -> None:
+        manager.add_sequence_batch(ids(1), tokens(1, 2), offsets, described, scopes, ids(1))
+
+    for offsets in (ids(0, 1), ids(0), ids(1, 2), ids(0, 3)):
+        with pytest.raises(InvalidArgumentError, match="token_offsets"):
+            add(offsets, scope, None)
+    with pytest.raises(InvalidArgumentError, match=r"scopes .* 2 .* 1"):
+        add(ids(0, 2), scope * 2, None)
+    with pytest.raises(InvalidArgumentError, match=r"media has 3 .* 2"):
+        add(ids(0, 2), scope, MediaBatch(media([]), ids(0, 0, 0), ids(0, 0, 0)))
+    with pytest.raises(InvalidArgumentError, match=r"item_offsets .* 1"):
+        MediaBatch(media([(0, 0, 1)]), ids(0, 0), ids(0, 1))
+    assert manager.num_sequences == 0
+
+
+def test_events_are_lines_of_json() -> None:
+    manager = KVCacheManager(8, 2, event_buffer_max_size=100)
+    described = MediaRuns(
+        np.full((1, 32), 0xAB, np.uint8),
+        np.ones(1, np.bool_),
+        np.zeros(1, np.int32),
+        ids(1),
+        ids(2),
+        ids(2),
+        ['a "cat"'],
+    )
+    manager.add_sequence(1, tokens(1, 2, 3, 4), described, ReuseScope("tenant"), 1)
+    manager.commit(1, 4)
+    manager.flush_events()
+    created, stored = (json.loads(line) for line in manager.take_events(10))
+    assert created == {
+        "event_id": 0,
+        "data": {"type": "created", "num_blocks_per_cache_level": [8, 0]},
+        "window_size": 16,
+        "hash_algo": "v2_sha256",
+    }
+    assert stored["data"]["parent_hash"] is None
+    first, second = stored["data"]["blocks"]
+    key = {"type": "mm_key", "hash": "ab" * 32, "uuid": 'a "cat"'}
+    assert first["mm_keys"] == [key | {"start_offset": 0}]
+    assert second["mm_keys"] == [key | {"start_offset": 1}]
+    assert second["cache_salt"] == "tenant"
+    assert [token["token_id"] for token in second["tokens"]] == [3, 4]
+    # The name, worked out from the layout in docs/kv-cache.md.
+    root = hashlib.sha256(
+        b"KVR\x01\x01" + (6).to_bytes(8, "little") + b"tenant" + bytes(1 + 8 + 8 + 8)
+    ).digest()
+    span = b"\xab" * 32 + np.array([0], "<i8").tobytes() + np.array([1, 1], "<i4").tobytes()
+    layout = b"KVB\x01" + root + np.array([2, 1, 1, 2], "<i4").tobytes() + span
+    assert first["block_hash"] == hashlib.sha256(layout).hexdigest()
+    assert manager.stats().dropped_events == 0
+
+
+def test_explain_names_the_reason() -> None:
+    manager = KVCacheManager(8, 4)
+    prompt = tokens(*range(9))
+    assert manager.explain(prompt, None, ReuseScope()).reason == "unknown"
+    run(manager, prompt)
+    other = prompt.copy()
+    other[6] = 99
+    found = manager.explain(other, None, ReuseScope())
+    assert (found.cached_tokens, found.reason, found.block, found.position) == (4, "tokens", 1, 6)
+    assert manager.explain(prompt, None, ReuseScope("x")).reason == "salt"
+
+
+def test_copy_plans_and_forks() -> None:
+    manager = KVCacheManager(8, 4, enable_partial_reuse=True)
+    manager.add_sequence(1, tokens(*range(6)), None, ReuseScope(), 4)
+    manager.commit(1, 6)
+    forked = manager.fork(1, 2)
+    assert forked is not None
+    assert forked.cached_tokens == 6
+    plan = manager.take_copy_plan()
+    assert plan.ticket == forked.ticket == 1
+    assert plan.entries.dtype == np.int32
+    source, destination = manager.block_ids(1)[1], manager.block_ids(2)[1]
+    assert plan.entries.tolist() == [[CopyKind.FORK, source, destination, 2]]
+    assert manager.stats().pending_copies == 1
+    manager.copies_done(plan.ticket)
+    assert manager.stats().pending_copies == 0
+    with pytest.raises(InvalidArgumentError, match="ticket 1"):
+        manager.copies_done(1)
+    assert manager.take_copy_plan().ticket == 0
+    manager.append_tokens(2, tokens(50, 51))
+    manager.rewind(2, 7)
+    manager.free_batch(ids(1, 2), keep=False)
+    assert manager.stats().cached_num_blocks == 0
+
+
+def test_retention_and_host_pool() -> None:
+    manager = KVCacheManager(2, 2, host_blocks=2, secondary_offload_min_priority=50)
+    keep = KvCacheRetentionConfig([TokenRangeRetentionConfig(0, None, 80, duration_ms=100)])
+    assert keep.token_range_retention_configs[0].priority == 80
+    assert (keep.decode_retention_priority, keep.decode_duration_ms) == (35, None)
+    manager.add_sequence(1, tokens(1, 2, 3), None, ReuseScope(), 1, retention=keep)
+    manager.commit(1, 3)
+    manager.free_sequence(1)
+    assert run(manager, tokens(*range(50, 53))) == 0
+    plan = manager.take_copy_plan()
+    assert [CopyKind(row[0]) for row in plan.entries] == [CopyKind.OFFLOAD]
+    manager.copies_done(plan.ticket)
+    assert manager.stats().host_cached_num_blocks == 1
+    assert manager.probe(tokens(1, 2, 3), None, ReuseScope()) == 2
+    manager.refresh(100)
+    with pytest.raises(InvalidArgumentError, match="101"):
+        KvCacheRetentionConfig([TokenRangeRetentionConfig(0, None, 101)])
 
 
 def test_scope_values() -> None:

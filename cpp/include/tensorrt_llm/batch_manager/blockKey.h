@@ -13,6 +13,7 @@
 
 #include "tensorrt_llm/batch_manager/common.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -55,18 +56,39 @@ struct MediaSpan
     bool operator==(MediaSpan const& other) const;
 };
 
+//! MediaRuns where somebody else owns the arrays.
+struct MediaRunsView
+{
+    ArrayView<MediaDigest> digests;
+    ArrayView<std::uint8_t> identified;
+    ArrayView<std::int32_t> runItems;
+    ArrayView<std::int64_t> runPositions;
+    ArrayView<std::int64_t> runLengths;
+    ArrayView<std::int64_t> itemRows;
+    ArrayView<std::optional<std::string>> uuids;
+};
+
+//! \throws InvalidMediaRunsError if the arrays of items, or those of runs, differ in size.
+void checkSizes(MediaRunsView const& media);
+
 //! The media of a prompt as the caller describes it: items, and the runs of tokens that stand for their rows.
 struct MediaRuns
 {
-    std::vector<MediaDigest> digests;       //!< one an item; meaningless where not identified
-    std::vector<std::uint8_t> identified;   //!< one an item: 1 if its digest is its identity, 0 if it has none
-    std::vector<std::int32_t> runItems;     //!< one a run: index of its item
-    std::vector<std::int64_t> runPositions; //!< one a run: index in the prompt of its first token
-    std::vector<std::int64_t> runLengths;   //!< one a run: tokens
-    std::vector<std::int64_t> itemRows;     //!< one an item: rows, which its runs' lengths sum to
+    [[nodiscard]] MediaRunsView view() const
+    {
+        return {digests, identified, runItems, runPositions, runLengths, itemRows, uuids};
+    }
+
+    std::vector<MediaDigest> digests;              //!< one an item; meaningless where not identified
+    std::vector<std::uint8_t> identified;          //!< one an item: 1 if its digest is its identity, 0 if it has none
+    std::vector<std::int32_t> runItems;            //!< one a run: index of its item
+    std::vector<std::int64_t> runPositions;        //!< one a run: index in the prompt of its first token
+    std::vector<std::int64_t> runLengths;          //!< one a run: tokens
+    std::vector<std::int64_t> itemRows;            //!< one an item: rows, which its runs' lengths sum to
+    std::vector<std::optional<std::string>> uuids; //!< one an item, or none at all: the caller's names, for events only
 };
 
-//! MediaRuns, checked against a prompt once and laid out for cutting into blocks.
+//! MediaRuns, checked against a prompt once, ready to be cut into blocks.
 class MediaLayout
 {
 public:
@@ -76,7 +98,23 @@ public:
     //! Checks all rules together: arrays agree in size; runs positive, ordered, apart and inside the prompt; items in
     //! range, each with runs whose lengths sum to its rows.
     //! \throws InvalidMediaRunsError naming the run or item, with both numbers.
-    MediaLayout(MediaRuns const& media, std::int64_t promptLength);
+    MediaLayout(MediaRunsView const& media, std::int64_t promptLength)
+    {
+        assign(media, promptLength);
+    }
+
+    MediaLayout(MediaRuns const& media, std::int64_t promptLength)
+        : MediaLayout{media.view(), promptLength}
+    {
+    }
+
+    //! Becomes the layout of another prompt, keeping the memory. \throws as the constructor; it is then empty.
+    void assign(MediaRunsView const& media, std::int64_t promptLength);
+
+    [[nodiscard]] bool empty() const
+    {
+        return mRuns.empty();
+    }
 
     //! Position of the first token whose item has no identity, or nothing if every item has one.
     [[nodiscard]] std::optional<std::int64_t> firstUnidentified() const
@@ -84,10 +122,24 @@ public:
         return mFirstUnidentified;
     }
 
-    //! Writes to \p spans what lies in tokens [begin, end). \p cursor speeds up walking blocks in order: 0 at first,
-    //! then what the previous call returned. Requires that begin does not go backwards for a cursor.
-    //! \return the cursor for the block that starts at \p end.
-    std::size_t cut(std::int64_t begin, std::int64_t end, std::size_t cursor, std::vector<MediaSpan>& spans) const;
+    //! Cuts the runs at the borders of blocks and calls \p use(block, span) for each part in tokens [0, end), in order.
+    template <typename Use>
+    void forEachSpan(std::int64_t tokensPerBlock, std::int64_t end, Use const& use) const
+    {
+        for (auto const& run : mRuns)
+        {
+            auto const runEnd = std::min(run.position + run.length, end);
+            for (auto from = run.position; from < runEnd;)
+            {
+                auto const block = from / tokensPerBlock;
+                auto const to = std::min(runEnd, (block + 1) * tokensPerBlock);
+                use(static_cast<std::size_t>(block), MediaSpan{run.digest, run.rowOffset + (from - run.position),
+                                                         static_cast<std::int32_t>(from - block * tokensPerBlock),
+                                                         static_cast<std::int32_t>(to - from)});
+                from = to;
+            }
+        }
+    }
 
 private:
     struct Run
@@ -98,7 +150,10 @@ private:
         std::int64_t rowOffset;
     };
 
+    void assignChecked(MediaRunsView const& media, std::int64_t promptLength);
+
     std::vector<Run> mRuns;
+    std::vector<std::int64_t> mRowsSeen; //!< scratch of assign, one an item
     std::optional<std::int64_t> mFirstUnidentified;
 };
 
@@ -128,7 +183,12 @@ using HashFunction = BlockHash (*)(void const* data, std::size_t size);
 //! XXH3, 128 bits.
 BlockHash xxh3Hash(void const* data, std::size_t size);
 
-//! Hashes scopes and chained block keys with one HashFunction.
+class PromptKeys;
+
+//! Hashes scopes and chained block keys, with XXH3 unless given another function.
+//!
+//! With XXH3 the tokens of a block are hashed apart from its parent and media and then mixed with them, so that the
+//! hashes of a long prompt do not wait for each other. Another function sees all parts of a key in one piece.
 class BlockKeyHasher
 {
 public:
@@ -139,6 +199,12 @@ public:
 
     [[nodiscard]] BlockHash hashScope(ReuseScope const& scope);
     [[nodiscard]] BlockHash hashBlock(BlockHash const& parent, BlockKeyView const& key);
+
+    //! Writes to \p hashes those of as many whole blocks, in order from a node of hash \p root on.
+    void hashChain(BlockHash const& root, PromptKeys const& keys, std::vector<BlockHash>& hashes);
+
+    //! A hash of a first token below a parent, for an index of children.
+    [[nodiscard]] std::uint64_t hashFirstToken(BlockHash const& parent, TokenId token);
 
 private:
     void put(void const* data, std::size_t size);
@@ -153,6 +219,55 @@ private:
 
     HashFunction mFunction;
     std::vector<std::uint8_t> mScratch;
+};
+
+//! The keys of a prompt's blocks and the hashes of the whole ones, worked out in one pass. Keeps its memory for the
+//! next prompt.
+class PromptKeys
+{
+public:
+    //! \param tokens the prompt; a view, which must outlive the use of the keys.
+    //! \param numBlocks keys wanted, from the first block on; the last may be of less than a whole block.
+    //! \param rootHash that of the node at which the prompt starts.
+    void build(ArrayView<TokenId> tokens, std::size_t tokensPerBlock, std::size_t numBlocks, MediaLayout const& media,
+        BlockHash const& rootHash, BlockKeyHasher& hasher);
+
+    //! Keys of no block.
+    void clear();
+
+    //! Keys there are.
+    [[nodiscard]] std::size_t size() const
+    {
+        return mFirstSpans.empty() ? 0 : mFirstSpans.size() - 1;
+    }
+
+    [[nodiscard]] BlockKeyView operator[](std::size_t block) const
+    {
+        auto const begin = block * mTokensPerBlock;
+        auto const firstSpan = mFirstSpans[block];
+        return {mTokens.slice(begin, std::min(mTokensPerBlock, mTokens.size() - begin)),
+            ArrayView<MediaSpan>{mSpans}.slice(firstSpan, mFirstSpans[block + 1] - firstSpan)};
+    }
+
+    //! One hash a whole block.
+    [[nodiscard]] std::vector<BlockHash> const& hashes() const
+    {
+        return mHashes;
+    }
+
+    [[nodiscard]] bool hasMedia() const
+    {
+        return !mSpans.empty();
+    }
+
+private:
+    void cutMedia(std::size_t numBlocks, MediaLayout const& media);
+
+    ArrayView<TokenId> mTokens;
+    std::size_t mTokensPerBlock{1};
+    std::vector<MediaSpan> mSpans;
+    std::vector<std::size_t> mFirstSpans; //!< where each block's begin, and the end
+    std::vector<BlockHash> mHashes;
 };
 
 } // namespace tensorrt_llm::batch_manager

@@ -2,24 +2,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //! \file evictionPolicy.h
-//! Which block to hand out next.
+//! Which block to hand out next, in each of two tiers: the device pool and the host pool.
 //!
-//! Every block that no sequence holds is on exactly one list; a held block is on none:
+//! Every block that nobody holds is on exactly one list of its tier; a held block is on none:
 //!
-//! | state  | content findable | list   | moved by                                  |
-//! |--------|------------------|--------|-------------------------------------------|
-//! | free   | no               | free   | releaseFree, from held; demote, from cached |
-//! | cached | yes              | cached | releaseCached, from held                  |
-//! | held   | either           | none   | claim, from free or cached                |
+//! | state  | content findable | list           | moved by                                    |
+//! |--------|------------------|----------------|---------------------------------------------|
+//! | free   | no               | free           | releaseFree, from held; demote, from cached |
+//! | cached | yes              | of its level   | releaseCached, from held; relist            |
+//! | held   | either           | none           | claim, from free or cached                  |
 //!
-//! Free blocks go first; then the cached block released longest ago. A caller that releases a chain from its deepest
-//! block up keeps children ahead of parents on the cached list, so the victim is always a leaf. All calls are O(1).
-//! One thread at a time. The policy knows neither keys nor reference counts.
+//! Free blocks go first; then the cached block of the lowest level that was released longest ago. There is one list a
+//! level, 0 to 100, and a bit says whether it has entries, so every call is O(1).
+//!
+//! The victim is always a leaf of its tier if the caller keeps two rules, and so it does: a chain is released from its
+//! deepest block up, and a block's level is at least that of each child. Then a cached child stands on a lower level
+//! than its parent or ahead of it on the same.
+//!
+//! One thread at a time. The policy writes state and links of the records and reads level and tier; it knows neither
+//! keys nor holders.
 
 #pragma once
 
+#include "tensorrt_llm/batch_manager/blockStore.h"
 #include "tensorrt_llm/batch_manager/common.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -27,24 +35,27 @@
 namespace tensorrt_llm::batch_manager
 {
 
-class LruEvictionPolicy
+//! The priority of a block that nobody gave another one, and the highest.
+inline constexpr std::uint8_t kDefaultPriority = 35;
+inline constexpr std::uint8_t kMaxPriority = 100;
+
+enum class Tier : std::uint8_t
+{
+    kDevice,
+    kHost,
+};
+
+class EvictionPolicy
 {
 public:
-    enum class State : std::uint8_t
-    {
-        kFree,
-        kCached,
-        kHeld,
-    };
+    //! All blocks of \p store start free, lowest id first, in the tier that their record says.
+    explicit EvictionPolicy(BlockStore& store);
 
-    //! All blocks start free, lowest id first.
-    explicit LruEvictionPolicy(BlockId numBlocks);
-
-    //! The block to take next, still on its list, or kNoBlock if all are held.
-    [[nodiscard]] BlockId next() const;
+    //! The block to take next, still on its list, or kNoBlock if all of the tier are held.
+    [[nodiscard]] BlockId next(Tier tier) const;
 
     //! The cached block to give up next, or kNoBlock if none is cached.
-    [[nodiscard]] BlockId nextCached() const;
+    [[nodiscard]] BlockId nextCached(Tier tier) const;
 
     //! Takes a free or cached block off its list. \throws InternalStateError if it is held.
     void claim(BlockId block);
@@ -53,63 +64,82 @@ public:
     //! \throws InternalStateError if it is not held.
     void releaseFree(BlockId block);
 
-    //! A held block whose content stays findable, as the most recent. \throws InternalStateError if it is not held.
+    //! A held block whose content stays findable, as the most recent of its level.
+    //! \throws InternalStateError if it is not held.
     void releaseCached(BlockId block);
 
     //! A cached block whose content is dropped without being handed out. \throws InternalStateError if it is not
     //! cached.
     void demote(BlockId block);
 
-    [[nodiscard]] State state(BlockId block) const
+    //! A cached block moves to \p level, to be the most recent there, or the oldest if \p toFront.
+    //! \throws InternalStateError if it is not cached.
+    void relist(BlockId block, std::uint8_t level, bool toFront);
+
+    [[nodiscard]] BlockState state(BlockId block) const
     {
-        return mStates[static_cast<std::size_t>(block)];
+        return mStore[block].state;
     }
 
-    [[nodiscard]] BlockId numFree() const
+    [[nodiscard]] BlockId numFree(Tier tier) const
     {
-        return mNumFree;
+        return of(tier).numFree;
     }
 
-    [[nodiscard]] BlockId numCached() const
+    [[nodiscard]] BlockId numCached(Tier tier) const
     {
-        return mNumCached;
+        return of(tier).numCached;
     }
 
-    //! Cached blocks, oldest first. For checks: takes time and memory in proportion.
-    [[nodiscard]] std::vector<BlockId> cachedBlocks() const;
+    //! Cached blocks in the order of eviction. For checks: takes time and memory in proportion.
+    [[nodiscard]] std::vector<BlockId> cachedBlocks(Tier tier) const;
 
-    //! Walks both lists and recounts. \throws InternalStateError with what was found and what was expected.
+    //! Walks all lists and recounts. \throws InternalStateError with what was found and what was expected.
     void checkIntegrity() const;
 
 private:
-    struct Link
+    static constexpr std::size_t kNumLevels = std::size_t{kMaxPriority} + 1;
+
+    struct List
     {
-        BlockId previous;
-        BlockId next;
+        BlockId first{kNoBlock};
+        BlockId last{kNoBlock};
     };
 
-    [[nodiscard]] Link& link(BlockId block)
+    struct Lists
     {
-        return mLinks[static_cast<std::size_t>(block)];
+        List free;
+        std::array<List, kNumLevels> levels;
+        std::array<std::uint64_t, 2> occupied{}; //!< one bit a level
+        BlockId numFree{0};
+        BlockId numCached{0};
+    };
+
+    [[nodiscard]] Lists& of(Tier tier)
+    {
+        return mLists[static_cast<std::size_t>(tier)];
     }
 
-    [[nodiscard]] Link const& link(BlockId block) const
+    [[nodiscard]] Lists const& of(Tier tier) const
     {
-        return mLinks[static_cast<std::size_t>(block)];
+        return mLists[static_cast<std::size_t>(tier)];
     }
 
-    void insertAfter(BlockId position, BlockId block);
-    void unlink(BlockId block);
-    void expect(BlockId block, State state) const;
-    [[nodiscard]] std::vector<BlockId> walk(BlockId sentinel, State state) const;
+    [[nodiscard]] Lists& listsOf(BlockId block)
+    {
+        return of(mStore[block].onHost ? Tier::kHost : Tier::kDevice);
+    }
 
-    // One array of links serves both lists, so a block cannot be on two. The last two entries are the sentinels.
-    std::vector<Link> mLinks;
-    std::vector<State> mStates;
-    BlockId mFreeList;
-    BlockId mCachedList;
-    BlockId mNumFree;
-    BlockId mNumCached{0};
+    void pushFront(List& list, BlockId block);
+    void pushBack(List& list, BlockId block);
+    void unlink(List& list, BlockId block);
+    void enlist(BlockId block, bool toFront);
+    void delist(BlockId block);
+    void expect(BlockId block, BlockState state) const;
+    void walk(List const& list, BlockState state, Tier tier, std::vector<BlockId>& blocks) const;
+
+    BlockStore& mStore;
+    std::array<Lists, 2> mLists;
 };
 
 } // namespace tensorrt_llm::batch_manager

@@ -28,15 +28,18 @@
 #pragma once
 
 #include "tensorrt_llm/batch_manager/blockKey.h"
+#include "tensorrt_llm/batch_manager/blockStore.h"
 #include "tensorrt_llm/batch_manager/common.h"
+#include "tensorrt_llm/batch_manager/copyPlan.h"
 #include "tensorrt_llm/batch_manager/evictionPolicy.h"
+#include "tensorrt_llm/batch_manager/kvCacheEvents.h"
 #include "tensorrt_llm/batch_manager/radixBlockTree.h"
-#include "tensorrt_llm/batch_manager/refCount.h"
+#include "tensorrt_llm/batch_manager/retention.h"
+#include "tensorrt_llm/batch_manager/sequenceTable.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 namespace tensorrt_llm::batch_manager
@@ -45,9 +48,34 @@ namespace tensorrt_llm::batch_manager
 //! What a sequence got when it was added.
 struct SequenceAllocation
 {
-    std::int64_t
-        cachedTokens;  //!< tokens of the prompt whose KV is there already: whole blocks, below the prompt length
-    BlockId numBlocks; //!< blocks in its table: those for the prompt
+    //! Tokens of the prompt whose KV is there already, or will be when the copies of `ticket` have run.
+    std::int64_t cachedTokens{0};
+    BlockId numBlocks{0}; //!< blocks in its table: those for the prompt
+    Ticket ticket{0};     //!< of the plan that has to run before its first step, 0 if none
+};
+
+//! A sequence to add. Views and pointers are read during the call only.
+struct SequenceRequest
+{
+    SequenceId id{0};
+    ArrayView<TokenId> tokens;
+    MediaRunsView media;
+    ReuseScope const* scope{nullptr}; //!< required
+    std::int64_t maxNewTokens{0};
+    RetentionConfig const* retention{nullptr}; //!< none: what it finds stays as it is, the rest has the default
+};
+
+struct KvCacheManagerConfig
+{
+    BlockId numBlocks{0};           //!< of the pool, at least 1
+    std::int32_t tokensPerBlock{0}; //!< a power of two, 2 to 32768
+    bool enableBlockReuse{true};    //!< if false nothing is ever matched or findable; all else is equal
+    HashFunction hash{&xxh3Hash};
+    std::size_t eventBufferMaxSize{0}; //!< events kept for takeEvents; 0: none are made
+    bool enablePartialReuse{false};    //!< also match the leading part of a block; copies have to be run then
+    bool copyOnPartialReuse{true};     //!< copy that part where the block is of use to others; else only take over
+    BlockId hostBlocks{0};             //!< of the host pool; copies have to be run if there are any
+    std::int32_t secondaryOffloadMinPriority{kDefaultPriority}; //!< blocks of less are dropped, not offloaded
 };
 
 struct KvCacheStats
@@ -58,14 +86,51 @@ struct KvCacheStats
     BlockId cachedNumBlocks;   //!< findable, held or not
     BlockId reservedNumBlocks; //!< promised to live sequences and not yet taken
     std::int32_t tokensPerBlock;
-    std::int64_t allocTotalBlocks; //!< since start: entries put into block tables, new or reused
-    std::int64_t allocNewBlocks;   //!< since start: of these, blocks taken to be written
-    std::int64_t reusedBlocks;     //!< since start: prompt blocks found in the cache
-    std::int64_t missedBlocks;     //!< since start: prompt blocks that had to be taken new
-    std::int64_t evictedBlocks;    //!< since start: findable blocks given up to make room
+    std::int64_t allocTotalBlocks;    //!< since start: entries put into block tables, new or reused
+    std::int64_t allocNewBlocks;      //!< since start: of these, blocks taken to be written
+    std::int64_t reusedBlocks;        //!< since start: prompt blocks found in the cache
+    std::int64_t missedBlocks;        //!< since start: prompt blocks that had to be taken new
+    std::int64_t evictedBlocks;       //!< since start: findable blocks given up to make room
+    std::int64_t partialReusedBlocks; //!< since start: of the missed, those of which a leading part was found
+    std::int64_t offloadedBlocks;     //!< since start: blocks moved to the host pool
+    std::int64_t onboardedBlocks;     //!< since start: blocks moved back
+    BlockId hostMaxNumBlocks;
+    BlockId hostFreeNumBlocks;   //!< empty or cached, and not in a copy
+    BlockId hostCachedNumBlocks; //!< of the cached, those on the host
+    std::int64_t pendingCopies;  //!< written down and not said to be done
+    std::int64_t droppedEvents;  //!< since start: events that the buffer had no room for
 
     //! reused / (reused + missed), 0 where there is neither.
     [[nodiscard]] double cacheHitRate() const;
+};
+
+//! Why a match stops.
+enum class MatchStop : std::uint8_t
+{
+    kComplete,      //!< it does not: all that may be matched is
+    kReuseDisabled, //!< nothing is ever matched
+    kUnidentified,  //!< an item of the prompt has no identity
+    kNotCommitted,  //!< a live sequence computes the wanted block and has not committed it
+    kEvicted,       //!< the wanted block was there and was given up (told by its hash, so almost certain)
+    kSalt,          //!< it is there under another cache salt
+    kAdapter,       //!< ... another adapter or version of it
+    kAdapterMode,   //!< ... another adapter mode
+    kTokens,        //!< the nearest block has another token id
+    kMediaIdentity, //!< ... another item, or an item against text
+    kMediaOffset,   //!< ... another row of the same item
+    kMediaRuns,     //!< ... the same rows in runs that are split elsewhere
+    kUnknown,       //!< there is nothing near
+};
+
+//! The name that tools show, in snake case.
+[[nodiscard]] char const* nameOf(MatchStop stop);
+
+struct MatchExplanation
+{
+    std::int64_t cachedTokens{0}; //!< what probe says
+    MatchStop stop{MatchStop::kUnknown};
+    std::int64_t block{0};    //!< index in the prompt of the block at which it stops
+    std::int64_t position{0}; //!< index in the prompt of the first token that is not shared
 };
 
 //! Block ids of several sequences, row by row, padded with kNoBlock to the longest.
@@ -79,12 +144,14 @@ struct BlockTables
 class KVCacheManager
 {
 public:
-    //! \param numBlocks blocks of the pool, at least 1.
-    //! \param tokensPerBlock a power of two above 1.
-    //! \param enableBlockReuse if false nothing is ever matched or findable; all else is equal.
     //! \throws InvalidArgumentError
+    explicit KVCacheManager(KvCacheManagerConfig const& config);
+
     KVCacheManager(
-        BlockId numBlocks, std::int32_t tokensPerBlock, bool enableBlockReuse = true, HashFunction hash = &xxh3Hash);
+        BlockId numBlocks, std::int32_t tokensPerBlock, bool enableBlockReuse = true, HashFunction hash = &xxh3Hash)
+        : KVCacheManager{KvCacheManagerConfig{numBlocks, tokensPerBlock, enableBlockReuse, hash}}
+    {
+    }
 
     KVCacheManager(KVCacheManager const&) = delete;
     KVCacheManager& operator=(KVCacheManager const&) = delete;
@@ -98,12 +165,32 @@ public:
     //! \return nothing, and changes nothing, if the pool cannot promise that now.
     //! \throws InvalidArgumentError a live id, an empty prompt, a negative maxNewTokens;
     //!         InvalidMediaRunsError; CapacityExceededError if the need exceeds the whole pool.
+    std::optional<SequenceAllocation> addSequence(SequenceRequest const& request);
+
     std::optional<SequenceAllocation> addSequence(SequenceId id, ArrayView<TokenId> tokens, MediaRuns const* media,
-        ReuseScope const& scope, std::int64_t maxNewTokens);
+        ReuseScope const& scope, std::int64_t maxNewTokens)
+    {
+        return addSequence({id, tokens, media == nullptr ? MediaRunsView{} : media->view(), &scope, maxNewTokens});
+    }
+
+    //! addSequence for several, in order, each matching what those before it left findable.
+    //! \param cachedTokens room for one number a request: its cached tokens, or -1 if the pool cannot promise it now.
+    //! \throws as addSequence; InvalidArgumentError also if an id comes twice.
+    void addSequenceBatch(ArrayView<SequenceRequest> requests, std::int64_t* cachedTokens);
 
     //! The cached tokens that addSequence would report for the same arguments now. Takes nothing.
     //! \throws InvalidArgumentError, InvalidMediaRunsError
-    [[nodiscard]] std::int64_t probe(ArrayView<TokenId> tokens, MediaRuns const* media, ReuseScope const& scope);
+    [[nodiscard]] std::int64_t probe(ArrayView<TokenId> tokens, MediaRunsView const& media, ReuseScope const& scope);
+
+    [[nodiscard]] std::int64_t probe(ArrayView<TokenId> tokens, MediaRuns const* media, ReuseScope const& scope)
+    {
+        return probe(tokens, media == nullptr ? MediaRunsView{} : media->view(), scope);
+    }
+
+    //! How long a match is and why it stops there. For tools: it may look at every sequence and scope.
+    //! \throws InvalidArgumentError, InvalidMediaRunsError
+    [[nodiscard]] MatchExplanation explain(
+        ArrayView<TokenId> tokens, MediaRunsView const& media, ReuseScope const& scope);
 
     //! Adds generated tokens, and from the promise the blocks that their KV needs.
     //! \throws UnknownSequenceError; CapacityExceededError past maxNewTokens.
@@ -120,20 +207,56 @@ public:
     //! slots.
     bool commit(SequenceId id, std::int64_t numWritten);
 
-    //! commit for several sequences, in order. \return one flag a sequence, as commit gives it.
+    //! commit for several sequences, in order.
+    //! \param changed room for one flag a sequence, as commit gives it, or null.
     //! \throws as commit; InvalidArgumentError if sizes differ or an id comes twice.
-    std::vector<std::uint8_t> commitBatch(ArrayView<SequenceId> ids, ArrayView<std::int64_t> numWritten);
+    void commitBatch(ArrayView<SequenceId> ids, ArrayView<std::int64_t> numWritten, bool* changed = nullptr);
+
+    //! A new sequence that goes on from where \p source is, with the same limits. Written whole blocks are shared; the
+    //! block that is written next is copied, as the plan says, so each writes its own.
+    //! \return nothing, and changes nothing, if the pool cannot promise that now.
+    //! \throws UnknownSequenceError; InvalidArgumentError if \p id is live.
+    std::optional<SequenceAllocation> fork(SequenceId source, SequenceId id);
+
+    //! Takes back the last tokens, down to \p numTokens in all: a rejected speculative tail. What is committed stays.
+    //! \throws UnknownSequenceError; InvalidArgumentError below the prompt or what is committed, or above what is
+    //! known.
+    void rewind(SequenceId id, std::int64_t numTokens);
 
     //! Ends a sequence at any moment. Its findable blocks stay so while no one else needs the room, the deepest being
-    //! the first to go; the others become free, and its promise ends. \throws UnknownSequenceError
-    void freeSequence(SequenceId id);
+    //! the first to go; the others become free, and its promise ends. While a copy from or to its blocks is under way
+    //! they stay held. \param keep if false, what nobody else holds or builds on is not findable any more.
+    //! \throws UnknownSequenceError
+    void freeSequence(SequenceId id, bool keep = true);
+
+    //! freeSequence for several, in order. \throws as freeSequence; InvalidArgumentError if an id comes twice.
+    void freeBatch(ArrayView<SequenceId> ids, bool keep = true);
+
+    //! The copies that the calls since the last one ask for; see copyPlan.h for what who runs them must keep.
+    [[nodiscard]] CopyPlan takeCopyPlan();
+
+    //! Says that all plans up to \p ticket have run. \throws InvalidArgumentError if it was not taken, or done before.
+    void copiesDone(Ticket ticket);
+
+    //! Names the blocks of what happened since the last call and makes it events. Once a step, or before takeEvents.
+    void flushEvents();
+
+    //! Moves out at most \p most of the oldest flushed events; see kvCacheEvents.h.
+    [[nodiscard]] std::vector<KvCacheEvent> takeEvents(std::size_t most);
+
+    //! takeEvents as lines of JSON.
+    [[nodiscard]] std::vector<std::string> takeEventLines(std::size_t most);
+
+    //! Tells the time, in milliseconds of any clock that does not go back: priorities whose duration is over fall back
+    //! to the default. O(log n) a block that falls back; one that rises by it takes its idle ancestors along.
+    void refresh(std::int64_t nowMs);
 
     //! Drops every findable block. What live sequences hold stays theirs but can no longer be found, nor can anything
     //! that they compute later, since it builds on what is being dropped. \return cached blocks that became free.
     BlockId resetReuseState();
 
     //! The sequence's table in token order. \throws UnknownSequenceError
-    [[nodiscard]] std::vector<BlockId> const& blockIds(SequenceId id) const;
+    [[nodiscard]] std::vector<BlockId> blockIds(SequenceId id) const;
 
     //! \throws UnknownSequenceError
     [[nodiscard]] BlockTables blockTables(ArrayView<SequenceId> ids) const;
@@ -145,12 +268,12 @@ public:
 
     [[nodiscard]] BlockId numBlocks() const
     {
-        return static_cast<BlockId>(mRefCounts.size());
+        return mNumDeviceBlocks;
     }
 
     [[nodiscard]] std::int32_t tokensPerBlock() const
     {
-        return mTokensPerBlock;
+        return mStore.tokensPerBlock();
     }
 
     [[nodiscard]] bool enableBlockReuse() const
@@ -164,60 +287,127 @@ public:
     }
 
 private:
-    struct Sequence
-    {
-        std::vector<TokenId> tokens;
-        MediaLayout media;
-        std::size_t mediaCursor{0}; //!< for the next block to commit
-        std::optional<NodeId> root; //!< none if nothing of it may be found
-        std::int64_t maxTokens{0};  //!< prompt and new tokens
-        std::int64_t numSlots{0};   //!< tokens whose KV will ever be written
-        std::int64_t numWritten{0};
-        std::int64_t shareableBlocks{0}; //!< blocks before the first token that must not be shared
-        std::vector<BlockId> blocks;
-        BlockId numFindable{0}; //!< leading blocks that are in the tree
-        BlockId numReserved{0}; //!< promised and not yet taken
-        std::uint64_t batchStamp{0};
-    };
-
-    //! Findable blocks of a prompt from its root on.
+    //! A prompt looked up: the findable blocks it begins with, from its root on. One is kept as scratch.
     struct Match
     {
+        MediaLayout media;
+        PromptKeys keys; //!< of the prompt's blocks that may be found
         std::vector<BlockId> blocks;
-        std::size_t mediaCursor{0};
-        BlockId numIdle{0}; //!< of these, blocks that nobody holds now
+        BlockHash rootHash{0, 0};
+        std::int64_t shareableBlocks{0};
+        BlockId numToTake{0};       //!< of the blocks, those that are idle, or on the host: each takes a device block
+        PartialMatch partial;       //!< what continues them, if anything
+        bool partialIsWhole{false}; //!< it is the prompt's own last block, of which the last token is computed again
     };
 
+    //! What to do with the block of a partial match.
+    enum class PartialUse : std::uint8_t
+    {
+        kNone,
+        kTakeOver,
+        kCopy,
+    };
+
+    struct Need
+    {
+        std::int64_t numSlots;
+        BlockId numBlocks;
+    };
+
+    // Queries and checks (kvCacheManager.cpp).
     [[nodiscard]] Sequence& sequence(SequenceId id);
     [[nodiscard]] Sequence const& sequence(SequenceId id) const;
     [[nodiscard]] std::int64_t blocksFor(std::int64_t numTokens) const;
-    [[nodiscard]] std::int64_t shareableBlocks(MediaLayout const& media) const;
-    [[nodiscard]] Match match(ArrayView<TokenId> tokens, MediaLayout const& media, ReuseScope const& scope);
     void checkAppend(SequenceId id, Sequence const& sequence, std::size_t numTokens) const;
     void checkCommit(SequenceId id, Sequence const& sequence, std::int64_t numWritten) const;
-    void checkBatch(ArrayView<SequenceId> ids, std::size_t numValues);
+    void checkBatch(ArrayView<SequenceId> ids);
+    void checkAfterOperation() const;
+
+    // Admission (kvCacheManagerAdmission.cpp).
+    [[nodiscard]] Need checkRequest(SequenceRequest const& request);
+    [[nodiscard]] std::int64_t shareableBlocks(MediaLayout const& media) const;
+    void match(ArrayView<TokenId> tokens, ReuseScope const& scope); //!< of the layout in mMatch
+    void matchPartial(NodeId parent, std::int64_t length);
+    [[nodiscard]] PartialUse partialUse(BlockId numNeeded) const;
+    void takeMatched(Sequence& added, PartialUse use);
+    void reusePartial(Sequence& added, PartialUse use);
+    std::optional<SequenceAllocation> admit(SequenceRequest const& request, Need const& need);
+    void writePrompt(Sequence const& sequence);
+    void retain(Sequence const& sequence, std::size_t index);
+
+    // Lifetime (kvCacheManagerLifetime.cpp).
     void append(Sequence& sequence, ArrayView<TokenId> tokens);
     bool commit(Sequence& sequence, std::int64_t numWritten);
-    bool makeFindable(Sequence& sequence, std::size_t index, std::vector<MediaSpan>& spans);
+    bool makeFindable(Sequence& sequence, std::size_t index);
+    void free(SequenceId id, bool keep);
+    void release(Sequence& ending);
+    void copyKeys(Sequence const& source, Sequence const& target, std::size_t first);
+
+    // Blocks (kvCacheManagerBlocks.cpp).
+    [[nodiscard]] BlockId available() const;
     void hold(BlockId block);
     void letGo(BlockId block);
+    [[nodiscard]] BlockId takeBlock();
+    void prefetchNext() const;
     void takeBlocks(Sequence& sequence, std::size_t numBlocks);
-    void checkAfterOperation() const;
+    void eraseFromTree(BlockId block);
+    void evict(BlockId block);
+    [[nodiscard]] BlockId takeHostBlock();
+    void swapSlots(BlockId one, BlockId other);
+    void onboard(BlockId block);
+    void addCopy(CopyKind kind, BlockId source, BlockId destination, std::int32_t numTokens, BlockId held);
+    void setRetention(BlockId block, BlockRetention const& retention);
+    void fallBack(BlockId block);
+    void liftAbove(BlockId block);
+
+    [[nodiscard]] BlockId placeOf(BlockId block) const
+    {
+        auto const& record = mStore[block];
+        return record.onHost ? record.slot - mNumDeviceBlocks : record.slot;
+    }
+
+    // Explanations (kvCacheManagerExplain.cpp).
+    [[nodiscard]] bool isBeingComputed(std::size_t index, ReuseScope const& scope) const;
+    void explainDifference(ArrayView<TokenId> tokens, ReuseScope const& scope, MatchExplanation& result);
+    [[nodiscard]] bool matchesBelow(NodeId root, std::size_t index);
+
+    [[nodiscard]] bool wasEvicted(BlockHash const& hash) const
+    {
+        return mEvictedHashes[hash.low & (mEvictedHashes.size() - 1)] == hash.high;
+    }
+
+    // Checks (kvCacheManagerIntegrity.cpp).
     void checkSequences() const;
     void checkBlocks() const;
 
-    std::int32_t mTokensPerBlock;
     bool mEnableBlockReuse;
+    bool mEnablePartialReuse;
+    bool mCopyOnPartialReuse;
+    std::int32_t mOffloadMinPriority;
+    BlockId mNumDeviceBlocks;
+    BlockStore mStore; //!< the device's blocks, then the host's
     RadixBlockTree mTree;
-    LruEvictionPolicy mPolicy;
-    std::vector<RefCount> mRefCounts;
-    std::unordered_map<SequenceId, Sequence> mSequences;
+    EvictionPolicy mPolicy;
+    KvCacheEventLog mEvents;
+    LazyArray<std::uint64_t> mEvictedHashes; //!< upper halves, by lower half: what was evicted lately
+    RetentionClock mRetention;
+    CopyLedger mCopies;
+    SequenceTable mSequences;
+    std::vector<SequenceTable::Node> mEnding; //!< ended, and held until a copy is done
     BlockId mNumReserved{0};
     std::uint64_t mBatchStamp{0};
     std::int64_t mReusedBlocks{0};
     std::int64_t mMissedBlocks{0};
     std::int64_t mAllocNewBlocks{0};
     std::int64_t mEvictedBlocks{0};
+    std::int64_t mPartialReusedBlocks{0};
+    std::int64_t mOffloadedBlocks{0};
+    std::int64_t mOnboardedBlocks{0};
+
+    // Scratch, so that calls take no memory of their own.
+    Match mMatch;
+    std::vector<MediaSpan> mSpans;
+    std::vector<SequenceId> mIds;
 };
 
 } // namespace tensorrt_llm::batch_manager

@@ -4,18 +4,24 @@
 //! \file radixBlockTree.h
 //! Which block holds which key: a prefix tree over blocks, found through one open-addressing hash table.
 //!
-//! - A node is a block, named by its id; a child knows its parent node, a parent counts its children. A first block's
-//!   parent is a root, one for each ReuseScope that somebody uses; roots are told apart by the whole scope.
+//! - A node is a block, named by its id; a child knows its parent node and its siblings, a parent its first child. A
+//!   first block's parent is a root, one for each ReuseScope that somebody uses; roots are told apart by the whole
+//!   scope.
 //! - A block is in the tree or not (`contains`). `insert` needs its parent in the tree, `erase` needs a leaf, so no
 //! node
 //!   is ever there without its parent.
-//! - find, insert and erase are O(1) for a block of a given size. Storage for all blocks is taken at construction.
-//! - One thread at a time. The tree knows neither reference counts nor lists.
+//! - Children that begin with the same token are neighbours among their siblings, the newest first, and the newest of
+//!   them is entered in a second table under (parent, token); an only child needs no entry. So the children that may
+//!   share a leading part with some tokens are found without looking at the others.
+//! - find, insert and erase are O(1) for a block of a given size; findPartial looks at kMaxPartialCandidates children.
+//! - One thread at a time. The tree knows neither holders nor lists; keys are in the store before they are inserted.
 
 #pragma once
 
 #include "tensorrt_llm/batch_manager/blockKey.h"
+#include "tensorrt_llm/batch_manager/blockStore.h"
 #include "tensorrt_llm/batch_manager/common.h"
+#include "tensorrt_llm/batch_manager/slotTable.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,30 +32,86 @@
 namespace tensorrt_llm::batch_manager
 {
 
-//! A node that can be a parent: a block id if not negative, otherwise the bitwise complement of a root's index.
-using NodeId = std::int32_t;
+//! A child and how many of its leading tokens are meant.
+struct PartialMatch
+{
+    BlockId block{kNoBlock};
+    std::int32_t numTokens{0};
+};
 
 class RadixBlockTree
 {
 public:
-    RadixBlockTree(BlockId numBlocks, std::int32_t tokensPerBlock, HashFunction hash = &xxh3Hash);
+    //! The children compared for a partial match: the newest of those that begin with the wanted token. A bound, so
+    //! that a parent with a million such children costs no more than one with sixteen.
+    static constexpr int kMaxPartialCandidates = 16;
+
+    explicit RadixBlockTree(BlockStore& store, HashFunction hash = &xxh3Hash);
 
     //! The root of \p scope, made if there is none, with one more user. Give it back with releaseRoot.
-    [[nodiscard]] NodeId acquireRoot(ReuseScope const& scope);
+    [[nodiscard]] NodeId acquireRoot(ReuseScope const& scope)
+    {
+        return acquireRoot(scope, hashOf(scope));
+    }
+
+    //! The same where hashOf(scope) is known.
+    [[nodiscard]] NodeId acquireRoot(ReuseScope const& scope, BlockHash const& hash);
+
     void releaseRoot(NodeId root);
 
+    //! One more user of a root in use.
+    void shareRoot(NodeId root);
+
     //! The root of \p scope if there is one.
-    [[nodiscard]] std::optional<NodeId> findRoot(ReuseScope const& scope);
+    [[nodiscard]] std::optional<NodeId> findRoot(ReuseScope const& scope)
+    {
+        return findRoot(scope, hashOf(scope));
+    }
+
+    //! The same where hashOf(scope) is known.
+    [[nodiscard]] std::optional<NodeId> findRoot(ReuseScope const& scope, BlockHash const& hash) const;
+
+    [[nodiscard]] ReuseScope const& scopeOf(NodeId root) const
+    {
+        return mRoots[static_cast<std::size_t>(~root)].scope;
+    }
+
+    //! The hash of the root that \p scope has or would have.
+    [[nodiscard]] BlockHash hashOf(ReuseScope const& scope)
+    {
+        return mHasher.hashScope(scope);
+    }
 
     //! The hash of \p key below \p parent, which must be a root in use or a block in the tree.
     [[nodiscard]] BlockHash hashOf(NodeId parent, BlockKeyView const& key);
 
+    [[nodiscard]] BlockKeyHasher& hasher()
+    {
+        return mHasher;
+    }
+
+    //! Brings closer what find will look at for these keys.
+    void prefetch(PromptKeys const& keys) const;
+
+    //! Brings closer what erase will write for a block whose record is at hand.
+    void prefetchErase(BlockId block) const
+    {
+        mTable.prefetch(mStore[block].hash.low);
+    }
+
     //! The block below \p parent whose key equals \p key, or kNoBlock. \p hash is what hashOf gave for the same two.
     [[nodiscard]] BlockId find(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const;
 
-    //! Puts \p block below \p parent and copies \p key. Requires that find gives kNoBlock for it.
-    //! \throws InternalStateError if the block is in the tree, the parent is not, or the key is not one whole block.
-    void insert(BlockId block, NodeId parent, BlockKeyView const& key, BlockHash const& hash);
+    //! The child of \p parent that shares the longest leading part with \p key, which may be shorter than a block.
+    //! Nothing where not even the first token is shared.
+    [[nodiscard]] PartialMatch findPartial(NodeId parent, BlockKeyView const& key);
+
+    //! The same, but any child rather than nothing where none shares the first token. For tools.
+    [[nodiscard]] PartialMatch findNearest(NodeId parent, BlockKeyView const& key);
+
+    //! Puts \p block below \p parent; its key and hash are in the store. Requires that find gives kNoBlock for it.
+    //! \throws InternalStateError if the block is in the tree or the parent is not.
+    void insert(BlockId block, NodeId parent);
 
     //! Takes out a leaf. \throws InternalStateError if the block is not in the tree or has children.
     void erase(BlockId block);
@@ -59,18 +121,26 @@ public:
 
     [[nodiscard]] bool contains(BlockId block) const
     {
-        return node(block).present;
+        return mStore[block].present;
     }
 
     [[nodiscard]] bool isLeaf(BlockId block) const
     {
-        return node(block).children == 0;
+        return mStore[block].numChildren == 0;
     }
 
     [[nodiscard]] NodeId parentOf(BlockId block) const
     {
-        return node(block).parent;
+        return mStore[block].parent;
     }
+
+    [[nodiscard]] BlockId firstChildOf(NodeId node) const
+    {
+        return node < 0 ? mRoots[static_cast<std::size_t>(~node)].firstChild : mStore[node].firstChild;
+    }
+
+    //! Roots in use, of any scope. For tools: takes memory in proportion.
+    [[nodiscard]] std::vector<NodeId> roots() const;
 
     //! Blocks in the tree.
     [[nodiscard]] BlockId size() const
@@ -82,55 +152,45 @@ public:
     void checkIntegrity() const;
 
 private:
-    struct Node
-    {
-        BlockHash hash{0, 0};
-        NodeId parent{0};
-        std::int32_t children{0};
-        bool present{false};
-    };
-
     struct Root
     {
         ReuseScope scope;
         BlockHash hash{0, 0};
-        std::int32_t children{0};
+        BlockId firstChild{kNoBlock};
+        std::int32_t numChildren{0};
         std::int32_t users{0};
     };
 
-    //! A table slot: 0 if empty, otherwise the hash's top half word over block id plus one.
-    using Slot = std::uint64_t;
-
-    [[nodiscard]] Node const& node(BlockId block) const
-    {
-        return mNodes[static_cast<std::size_t>(block)];
-    }
-
-    [[nodiscard]] Node& node(BlockId block)
-    {
-        return mNodes[static_cast<std::size_t>(block)];
-    }
-
-    [[nodiscard]] BlockKeyView keyOf(BlockId block) const;
-    [[nodiscard]] BlockHash const& hashOfNode(NodeId id) const;
-    [[nodiscard]] std::int32_t& childrenOf(NodeId id);
-    [[nodiscard]] std::size_t home(BlockHash const& hash) const;
-    [[nodiscard]] std::optional<NodeId> findRoot(ReuseScope const& scope, BlockHash const& hash) const;
+    [[nodiscard]] BlockHash const& hashOfNode(NodeId node) const;
+    [[nodiscard]] BlockId& firstChildRef(NodeId node);
+    [[nodiscard]] std::int32_t& numChildrenRef(NodeId node);
     void dropRootIfUnused(NodeId root);
-    void tableInsert(BlockId block, BlockHash const& hash);
-    void tableErase(BlockId block, BlockHash const& hash);
 
-    std::int32_t mTokensPerBlock;
+    [[nodiscard]] TokenId firstTokenOf(BlockId block) const
+    {
+        return mStore.tokens(block)[0];
+    }
+
+    [[nodiscard]] std::uint64_t groupHash(NodeId parent, TokenId token)
+    {
+        return mHasher.hashFirstToken(hashOfNode(parent), token);
+    }
+
+    [[nodiscard]] BlockId findGroup(NodeId parent, TokenId token, std::uint64_t hash) const;
+    void index(BlockId block, std::uint64_t hash);
+    void linkChild(BlockId block, NodeId parent);
+    void unlinkChild(BlockId block);
+    void checkChildren(NodeId parent, BlockId firstChild, std::int32_t numChildren) const;
+
+    BlockStore& mStore;
     BlockKeyHasher mHasher;
-    std::vector<Node> mNodes;
-    std::vector<TokenId> mTokens; //!< tokensPerBlock a block, in block order
-    std::vector<std::vector<MediaSpan>> mMedia;
-    std::vector<Slot> mTable;
-    std::size_t mMask;
+    SlotTable mTable;       //!< by key
+    SlotTable mFirstTokens; //!< by parent and first token
     std::vector<Root> mRoots;
     std::vector<std::int32_t> mFreeRoots;
     std::unordered_multimap<std::uint64_t, std::int32_t> mRootsByHash;
     BlockId mSize{0};
+    BlockId mNumIndexed{0};
 };
 
 } // namespace tensorrt_llm::batch_manager

@@ -12,6 +12,7 @@
 #include "tensorrt_llm/batch_manager/blockKey.h"
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include <pybind11/native_enum.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -67,16 +68,70 @@ void bindKey(py::module_& module)
         module, "MediaRuns", "The media items of a prompt and the token runs that stand for them.")
         .def(py::init(&makeMediaRuns), py::arg("digests").noconvert(), py::arg("identified").noconvert(),
             py::arg("run_items").noconvert(), py::arg("run_positions").noconvert(), py::arg("run_lengths").noconvert(),
-            py::arg("item_rows").noconvert())
+            py::arg("item_rows").noconvert(), "uuids"_a = py::list())
         .def_property_readonly("num_items", [](bm::MediaRuns const& self) { return self.digests.size(); })
         .def_property_readonly("num_runs", [](bm::MediaRuns const& self) { return self.runItems.size(); });
+
+    py::class_<MediaBatch>(module, "MediaBatch", "The media of several prompts, end to end.")
+        .def(py::init(&makeMediaBatch), "media"_a, py::arg("item_offsets").noconvert(),
+            py::arg("run_offsets").noconvert())
+        .def_property_readonly("num_prompts", [](MediaBatch const& self) { return self.itemOffsets.size() - 1; });
+}
+
+void bindRetention(py::module_& module)
+{
+    py::class_<bm::TokenRangeRetention>(
+        module, "TokenRangeRetentionConfig", "The priority of the blocks that begin in a range of the prompt.")
+        .def(py::init([](std::int64_t start, std::optional<std::int64_t> end, std::int32_t priority,
+                          std::optional<std::int64_t> durationMs)
+                 { return bm::TokenRangeRetention{start, end, {priority, durationMs}}; }),
+            "token_start"_a, "token_end"_a, "priority"_a, "duration_ms"_a = py::none())
+        .def_readonly("token_start", &bm::TokenRangeRetention::tokenStart)
+        .def_readonly("token_end", &bm::TokenRangeRetention::tokenEnd)
+        .def_property_readonly("priority", [](bm::TokenRangeRetention const& self) { return self.retention.priority; })
+        .def_property_readonly(
+            "duration_ms", [](bm::TokenRangeRetention const& self) { return self.retention.durationMs; });
+
+    py::class_<bm::RetentionConfig>(module, "KvCacheRetentionConfig", "How long a sequence wants its blocks kept.")
+        .def(py::init(
+                 [](std::vector<bm::TokenRangeRetention> ranges, std::int32_t priority,
+                     std::optional<std::int64_t> durationMs)
+                 {
+                     bm::RetentionConfig config{std::move(ranges), {priority, durationMs}};
+                     config.check();
+                     return config;
+                 }),
+            "token_range_retention_configs"_a, "decode_retention_priority"_a = 35, "decode_duration_ms"_a = py::none())
+        .def_readonly("token_range_retention_configs", &bm::RetentionConfig::ranges)
+        .def_property_readonly(
+            "decode_retention_priority", [](bm::RetentionConfig const& self) { return self.decode.priority; })
+        .def_property_readonly(
+            "decode_duration_ms", [](bm::RetentionConfig const& self) { return self.decode.durationMs; });
 }
 
 void bindResults(py::module_& module)
 {
+    py::native_enum<bm::CopyKind>(module, "CopyKind", "enum.IntEnum", "What a copy is for, and between which pools.")
+        .value("PARTIAL", bm::CopyKind::kPartial)
+        .value("FORK", bm::CopyKind::kFork)
+        .value("OFFLOAD", bm::CopyKind::kOffload)
+        .value("ONBOARD", bm::CopyKind::kOnboard)
+        .finalize();
+
+    py::class_<bm::MatchExplanation>(module, "MatchExplanation", "How long a match is and why it stops there.")
+        .def_readonly("cached_tokens", &bm::MatchExplanation::cachedTokens)
+        .def_property_readonly("reason", [](bm::MatchExplanation const& self) { return bm::nameOf(self.stop); })
+        .def_readonly("block", &bm::MatchExplanation::block)
+        .def_readonly("position", &bm::MatchExplanation::position);
+
+    py::class_<bm::CopyPlan>(module, "CopyPlan", "Copies to run in order, and the ticket to report them by.")
+        .def_readonly("ticket", &bm::CopyPlan::ticket)
+        .def_property_readonly("entries", [](bm::CopyPlan const& self) { return toArray(self.entries); });
+
     py::class_<bm::SequenceAllocation>(module, "SequenceAllocation", "What a sequence got when it was added.")
         .def_readonly("cached_tokens", &bm::SequenceAllocation::cachedTokens)
-        .def_readonly("num_blocks", &bm::SequenceAllocation::numBlocks);
+        .def_readonly("num_blocks", &bm::SequenceAllocation::numBlocks)
+        .def_readonly("ticket", &bm::SequenceAllocation::ticket);
 
     py::class_<bm::KvCacheStats>(module, "KvCacheStats", "A snapshot of the pool, and counts since start.")
         .def_readonly("max_num_blocks", &bm::KvCacheStats::maxNumBlocks)
@@ -90,6 +145,14 @@ void bindResults(py::module_& module)
         .def_readonly("reused_blocks", &bm::KvCacheStats::reusedBlocks)
         .def_readonly("missed_blocks", &bm::KvCacheStats::missedBlocks)
         .def_readonly("evicted_blocks", &bm::KvCacheStats::evictedBlocks)
+        .def_readonly("partial_reused_blocks", &bm::KvCacheStats::partialReusedBlocks)
+        .def_readonly("offloaded_blocks", &bm::KvCacheStats::offloadedBlocks)
+        .def_readonly("onboarded_blocks", &bm::KvCacheStats::onboardedBlocks)
+        .def_readonly("host_max_num_blocks", &bm::KvCacheStats::hostMaxNumBlocks)
+        .def_readonly("host_free_num_blocks", &bm::KvCacheStats::hostFreeNumBlocks)
+        .def_readonly("host_cached_num_blocks", &bm::KvCacheStats::hostCachedNumBlocks)
+        .def_readonly("pending_copies", &bm::KvCacheStats::pendingCopies)
+        .def_readonly("dropped_events", &bm::KvCacheStats::droppedEvents)
         .def_property_readonly("cache_hit_rate", &bm::KvCacheStats::cacheHitRate);
 }
 
@@ -99,8 +162,9 @@ void bindManager(py::module_& module)
     using Unlocked = py::gil_scoped_release;
 
     py::class_<Manager>(module, "KVCacheManager", "Which blocks a sequence has, and which of them came from the cache.")
-        .def(py::init<bm::BlockId, std::int32_t, bool>(), "num_blocks"_a, "tokens_per_block"_a,
-            "enable_block_reuse"_a = true)
+        .def(py::init(&makeManager), "num_blocks"_a, "tokens_per_block"_a, "enable_block_reuse"_a = true, py::kw_only(),
+            "enable_partial_reuse"_a = false, "copy_on_partial_reuse"_a = true, "host_blocks"_a = 0,
+            "secondary_offload_min_priority"_a = 35, "event_buffer_max_size"_a = 0)
         .def_property_readonly("num_blocks", &Manager::numBlocks)
         .def_property_readonly("tokens_per_block", &Manager::tokensPerBlock)
         .def_property_readonly("enable_block_reuse", &Manager::enableBlockReuse)
@@ -108,14 +172,33 @@ void bindManager(py::module_& module)
         .def(
             "add_sequence",
             [](Manager& self, bm::SequenceId id, Buffer<bm::TokenId> const& tokens, bm::MediaRuns const* media,
-                bm::ReuseScope const& scope, std::int64_t maxNewTokens)
+                bm::ReuseScope const& scope, std::int64_t maxNewTokens, bm::RetentionConfig const* retention)
             {
-                auto const prompt = viewOf(tokens, "tokens");
+                bm::SequenceRequest const request{id, viewOf(tokens, "tokens"),
+                    media == nullptr ? bm::MediaRunsView{} : media->view(), &scope, maxNewTokens, retention};
                 Unlocked const unlocked;
-                return self.addSequence(id, prompt, media, scope, maxNewTokens);
+                return self.addSequence(request);
             },
             "sequence_id"_a, py::arg("tokens").noconvert(), "media"_a.none(true), "scope"_a.none(false),
-            "max_new_tokens"_a)
+            "max_new_tokens"_a, "retention"_a.none(true) = py::none())
+        .def(
+            "add_sequence_batch",
+            [](Manager& self, Buffer<bm::SequenceId> const& ids, Buffer<bm::TokenId> const& tokens,
+                Buffer<std::int64_t> const& tokenOffsets, MediaBatch const* media,
+                std::vector<bm::ReuseScope const*> const& scopes, Buffer<std::int64_t> const& maxNewTokens)
+            {
+                auto const requests = makeRequests(viewOf(ids, "sequence_ids"), viewOf(tokens, "tokens"),
+                    viewOf(tokenOffsets, "token_offsets"), media, scopes, viewOf(maxNewTokens, "max_new_tokens"));
+                py::array_t<std::int64_t> cached(static_cast<py::ssize_t>(requests.size()));
+                auto* const results = cached.mutable_data();
+                {
+                    Unlocked const unlocked;
+                    self.addSequenceBatch(requests, results);
+                }
+                return cached;
+            },
+            py::arg("sequence_ids").noconvert(), py::arg("tokens").noconvert(), py::arg("token_offsets").noconvert(),
+            "media"_a.none(true), "scopes"_a, py::arg("max_new_tokens").noconvert())
         .def(
             "probe",
             [](Manager& self, Buffer<bm::TokenId> const& tokens, bm::MediaRuns const* media,
@@ -124,6 +207,16 @@ void bindManager(py::module_& module)
                 auto const prompt = viewOf(tokens, "tokens");
                 Unlocked const unlocked;
                 return self.probe(prompt, media, scope);
+            },
+            py::arg("tokens").noconvert(), "media"_a.none(true), "scope"_a.none(false))
+        .def(
+            "explain",
+            [](Manager& self, Buffer<bm::TokenId> const& tokens, bm::MediaRuns const* media,
+                bm::ReuseScope const& scope)
+            {
+                auto const prompt = viewOf(tokens, "tokens");
+                Unlocked const unlocked;
+                return self.explain(prompt, media == nullptr ? bm::MediaRunsView{} : media->view(), scope);
             },
             py::arg("tokens").noconvert(), "media"_a.none(true), "scope"_a.none(false))
         .def(
@@ -153,15 +246,32 @@ void bindManager(py::module_& module)
             {
                 auto const rows = viewOf(ids, "sequence_ids");
                 auto const written = viewOf(numWritten, "num_written");
-                std::vector<std::uint8_t> changed;
+                py::array_t<bool> changed(static_cast<py::ssize_t>(rows.size()));
+                auto* const flags = changed.mutable_data();
                 {
                     Unlocked const unlocked;
-                    changed = self.commitBatch(rows, written);
+                    self.commitBatch(rows, written, flags);
                 }
-                return flagsToArray(changed);
+                return changed;
             },
             py::arg("sequence_ids").noconvert(), py::arg("num_written").noconvert())
-        .def("free_sequence", &Manager::freeSequence, "sequence_id"_a, py::call_guard<Unlocked>())
+        .def("fork", &Manager::fork, "source_id"_a, "sequence_id"_a, py::call_guard<Unlocked>())
+        .def("rewind", &Manager::rewind, "sequence_id"_a, "num_tokens"_a, py::call_guard<Unlocked>())
+        .def("free_sequence", &Manager::freeSequence, "sequence_id"_a, "keep"_a = true, py::call_guard<Unlocked>())
+        .def(
+            "free_batch",
+            [](Manager& self, Buffer<bm::SequenceId> const& ids, bool keep)
+            {
+                auto const rows = viewOf(ids, "sequence_ids");
+                Unlocked const unlocked;
+                self.freeBatch(rows, keep);
+            },
+            py::arg("sequence_ids").noconvert(), "keep"_a = true)
+        .def("take_copy_plan", &Manager::takeCopyPlan)
+        .def("copies_done", &Manager::copiesDone, "ticket"_a, py::call_guard<Unlocked>())
+        .def("flush_events", &Manager::flushEvents, py::call_guard<Unlocked>())
+        .def("take_events", &Manager::takeEventLines, "most"_a, py::call_guard<Unlocked>())
+        .def("refresh", &Manager::refresh, "now_ms"_a, py::call_guard<Unlocked>())
         .def("reset_reuse_state", &Manager::resetReuseState, py::call_guard<Unlocked>())
         .def(
             "block_ids", [](Manager const& self, bm::SequenceId id) { return toArray(self.blockIds(id)); },
@@ -190,6 +300,7 @@ PYBIND11_MODULE(_bindings, module)
     module.doc() = "KV cache manager: pure bookkeeping of blocks, in C++.";
     bindErrors(module);
     bindKey(module);
+    bindRetention(module);
     bindResults(module);
     bindManager(module);
 }

@@ -15,7 +15,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tensorrt_llm::pybind
@@ -56,13 +59,6 @@ pybind11::array_t<T> toArray(std::vector<T> const& values)
     return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(values.size()), values.data());
 }
 
-inline pybind11::array_t<bool> flagsToArray(std::vector<std::uint8_t> const& flags)
-{
-    pybind11::array_t<bool> array(static_cast<pybind11::ssize_t>(flags.size()));
-    std::copy(flags.begin(), flags.end(), array.mutable_data());
-    return array;
-}
-
 //! int32 of shape [rows, columns].
 inline pybind11::array_t<batch_manager::BlockId> toArray(batch_manager::BlockTables const& tables)
 {
@@ -73,7 +69,8 @@ inline pybind11::array_t<batch_manager::BlockId> toArray(batch_manager::BlockTab
 
 inline batch_manager::MediaRuns makeMediaRuns(Buffer<std::uint8_t> const& digests, Buffer<bool> const& identified,
     Buffer<std::int32_t> const& runItems, Buffer<std::int64_t> const& runPositions,
-    Buffer<std::int64_t> const& runLengths, Buffer<std::int64_t> const& itemRows)
+    Buffer<std::int64_t> const& runLengths, Buffer<std::int64_t> const& itemRows,
+    std::vector<std::optional<std::string>> uuids)
 {
     constexpr auto kDigestSize = static_cast<pybind11::ssize_t>(batch_manager::MediaDigest{}.size());
     checkDimensions(digests, "digests", 2);
@@ -94,7 +91,137 @@ inline batch_manager::MediaRuns makeMediaRuns(Buffer<std::uint8_t> const& digest
     media.runPositions = copyOf(runPositions, "run_positions");
     media.runLengths = copyOf(runLengths, "run_lengths");
     media.itemRows = copyOf(itemRows, "item_rows");
+    media.uuids = std::move(uuids);
     return media;
+}
+
+//! int32 of shape [entries, 4]: kind, source, destination, tokens.
+inline pybind11::array_t<std::int32_t> toArray(std::vector<batch_manager::CopyEntry> const& entries)
+{
+    pybind11::array_t<std::int32_t> array(
+        std::vector<pybind11::ssize_t>{static_cast<pybind11::ssize_t>(entries.size()), 4});
+    auto* row = array.mutable_data();
+    for (auto const& entry : entries)
+    {
+        *row++ = static_cast<std::int32_t>(entry.kind);
+        *row++ = entry.source;
+        *row++ = entry.destination;
+        *row++ = entry.numTokens;
+    }
+    return array;
+}
+
+inline std::unique_ptr<batch_manager::KVCacheManager> makeManager(batch_manager::BlockId numBlocks,
+    std::int32_t tokensPerBlock, bool enableBlockReuse, bool enablePartialReuse, bool copyOnPartialReuse,
+    batch_manager::BlockId hostBlocks, std::int32_t secondaryOffloadMinPriority, std::size_t eventBufferMaxSize)
+{
+    batch_manager::KvCacheManagerConfig config;
+    config.numBlocks = numBlocks;
+    config.tokensPerBlock = tokensPerBlock;
+    config.enableBlockReuse = enableBlockReuse;
+    config.enablePartialReuse = enablePartialReuse;
+    config.copyOnPartialReuse = copyOnPartialReuse;
+    config.hostBlocks = hostBlocks;
+    config.secondaryOffloadMinPriority = secondaryOffloadMinPriority;
+    config.eventBufferMaxSize = eventBufferMaxSize;
+    return std::make_unique<batch_manager::KVCacheManager>(config);
+}
+
+//! The media of a batch of prompts: the MediaRuns of all, end to end, and where each prompt's begin.
+struct MediaBatch
+{
+    batch_manager::MediaRuns media;
+    std::vector<std::int64_t> itemOffsets; //!< one a prompt, and the end
+    std::vector<std::int64_t> runOffsets;  //!< one a prompt, and the end
+
+    [[nodiscard]] batch_manager::MediaRunsView of(std::size_t prompt) const
+    {
+        auto const items = [&](auto const& values)
+        {
+            return batch_manager::ArrayView{values}.slice(at(itemOffsets, prompt), count(itemOffsets, prompt));
+        };
+        auto const runs = [&](auto const& values)
+        {
+            return batch_manager::ArrayView{values}.slice(at(runOffsets, prompt), count(runOffsets, prompt));
+        };
+        return {items(media.digests), items(media.identified), runs(media.runItems), runs(media.runPositions),
+            runs(media.runLengths), items(media.itemRows),
+            media.uuids.empty() ? batch_manager::ArrayView<std::optional<std::string>>{} : items(media.uuids)};
+    }
+
+private:
+    static std::size_t at(std::vector<std::int64_t> const& offsets, std::size_t prompt)
+    {
+        return static_cast<std::size_t>(offsets[prompt]);
+    }
+
+    static std::size_t count(std::vector<std::int64_t> const& offsets, std::size_t prompt)
+    {
+        return static_cast<std::size_t>(offsets[prompt + 1] - offsets[prompt]);
+    }
+};
+
+//! Offsets that start at 0, never go back and end at \p size.
+inline void checkOffsets(batch_manager::ArrayView<std::int64_t> offsets, char const* name, std::size_t size)
+{
+    if (offsets.empty() || offsets[0] != 0 || !std::is_sorted(offsets.begin(), offsets.end())
+        || offsets[offsets.size() - 1] != static_cast<std::int64_t>(size))
+    {
+        throw batch_manager::InvalidArgumentError(
+            std::string{name} + " must rise from 0 to " + std::to_string(size) + ", the number of entries"
+            + (offsets.empty() ? ", and have 0 values"
+                               : ", and go from " + std::to_string(offsets[0]) + " to "
+                                     + std::to_string(offsets[offsets.size() - 1])));
+    }
+}
+
+inline MediaBatch makeMediaBatch(batch_manager::MediaRuns const& media, Buffer<std::int64_t> const& itemOffsets,
+    Buffer<std::int64_t> const& runOffsets)
+{
+    auto const items = viewOf(itemOffsets, "item_offsets");
+    auto const runs = viewOf(runOffsets, "run_offsets");
+    checkOffsets(items, "item_offsets", media.digests.size());
+    checkOffsets(runs, "run_offsets", media.runItems.size());
+    // The arrays of a prompt are cut out by these offsets, so they have to agree before there is a prompt.
+    batch_manager::checkSizes(media.view());
+    if (items.size() != runs.size())
+    {
+        throw batch_manager::InvalidArgumentError("item_offsets has " + std::to_string(items.size())
+                                                  + " values, run_offsets has " + std::to_string(runs.size()));
+    }
+    return {media, {items.begin(), items.end()}, {runs.begin(), runs.end()}};
+}
+
+//! The requests of a batch as the core takes them. \throws InvalidArgumentError if sizes differ.
+inline std::vector<batch_manager::SequenceRequest> makeRequests(batch_manager::ArrayView<batch_manager::SequenceId> ids,
+    batch_manager::ArrayView<batch_manager::TokenId> tokens, batch_manager::ArrayView<std::int64_t> tokenOffsets,
+    MediaBatch const* media, std::vector<batch_manager::ReuseScope const*> const& scopes,
+    batch_manager::ArrayView<std::int64_t> maxNewTokens)
+{
+    auto const check = [&](char const* name, std::size_t size, std::size_t expected)
+    {
+        if (size != expected)
+        {
+            throw batch_manager::InvalidArgumentError(
+                std::string{name} + " has " + std::to_string(size) + " entries, expected " + std::to_string(expected));
+        }
+    };
+    check("token_offsets", tokenOffsets.size(), ids.size() + 1);
+    check("max_new_tokens", maxNewTokens.size(), ids.size());
+    check("scopes", scopes.size(), ids.size());
+    checkOffsets(tokenOffsets, "token_offsets", tokens.size());
+    if (media != nullptr)
+    {
+        check("media", media->itemOffsets.size(), ids.size() + 1);
+    }
+    std::vector<batch_manager::SequenceRequest> requests(ids.size());
+    for (std::size_t index = 0; index < ids.size(); ++index)
+    {
+        auto const begin = static_cast<std::size_t>(tokenOffsets[index]);
+        requests[index] = {ids[index], tokens.slice(begin, static_cast<std::size_t>(tokenOffsets[index + 1]) - begin),
+            media == nullptr ? batch_manager::MediaRunsView{} : media->of(index), scopes[index], maxNewTokens[index]};
+    }
+    return requests;
 }
 
 } // namespace tensorrt_llm::pybind

@@ -3,6 +3,7 @@
 
 #include "tensorrt_llm/batch_manager/blockKey.h"
 
+#include "errorHelpers.h"
 #include "testHelpers.h"
 
 #include <boost/test/unit_test.hpp>
@@ -51,34 +52,46 @@ BOOST_AUTO_TEST_SUITE(layout)
 BOOST_AUTO_TEST_CASE(rowsCountOverTheRunsOfTheirItem)
 {
     // Item 0 has rows 0..4 at 1..5 and rows 5..6 at 9..10; item 1 stands between.
-    MediaLayout const layout{mediaOf({{0, 1, 5}, {1, 6, 2}, {0, 9, 2}}), 12};
-    std::vector<MediaSpan> spans;
-    auto cursor = layout.cut(0, 4, 0, spans);
-    BOOST_REQUIRE(spans.size() == 1u);
-    BOOST_TEST((spans[0] == MediaSpan{digest(1), 0, 1, 3}));
-    cursor = layout.cut(4, 8, cursor, spans);
-    BOOST_REQUIRE(spans.size() == 2u);
-    BOOST_TEST((spans[0] == MediaSpan{digest(1), 3, 0, 2}));
-    BOOST_TEST((spans[1] == MediaSpan{digest(2), 0, 2, 2}));
-    layout.cut(8, 12, cursor, spans);
-    BOOST_REQUIRE(spans.size() == 1u);
-    BOOST_TEST((spans[0] == MediaSpan{digest(1), 5, 1, 2}));
-    layout.cut(12, 16, cursor, spans);
-    BOOST_TEST(spans.empty());
+    MediaLayout const layout{mediaOf({{0, 1, 5}, {1, 6, 2}, {0, 9, 2}}), 14};
+    auto const tokens = range(0, 14);
+    BlockKeyHasher hasher;
+    PromptKeys keys;
+    keys.build(tokens, 4, 4, layout, {1, 2}, hasher);
+    using Spans = std::vector<MediaSpan>;
+    auto const spansOf = [&](std::size_t block)
+    {
+        return Spans{keys[block].media.begin(), keys[block].media.end()};
+    };
+    BOOST_TEST(keys.size() == 4u);
+    BOOST_TEST((spansOf(0) == Spans{{digest(1), 0, 1, 3}}));
+    BOOST_TEST((spansOf(1) == Spans{{digest(1), 3, 0, 2}, {digest(2), 0, 2, 2}}));
+    BOOST_TEST((spansOf(2) == Spans{{digest(1), 5, 1, 2}}));
+    BOOST_TEST(spansOf(3).empty());
+    BOOST_TEST(keys[3].tokens.size() == 2u);
+    BOOST_TEST(keys.hashes().size() == 3u);
+    // A cut in the middle of a run ends the last span there.
+    keys.build(ArrayView<TokenId>{tokens}.slice(0, 7), 4, 2, layout, {1, 2}, hasher);
+    BOOST_TEST((spansOf(1) == Spans{{digest(1), 3, 0, 2}, {digest(2), 0, 2, 1}}));
 }
 
-BOOST_AUTO_TEST_CASE(aCursorFromTheStartGivesTheSameAsWalking)
+BOOST_AUTO_TEST_CASE(aChainOfHashesIsWhatHashingBlockByBlockGives)
 {
     MediaLayout const layout{mediaOf({{0, 0, 9}, {1, 9, 1}, {2, 11, 1}, {1, 12, 3}}), 20};
-    std::vector<MediaSpan> walked;
-    std::vector<MediaSpan> direct;
-    std::size_t cursor = 0;
-    for (std::int64_t begin = 0; begin < 20; begin += 2)
+    auto const tokens = range(0, 20);
+    for (auto const function : {&xxh3Hash, &crowdedHash})
     {
-        cursor = layout.cut(begin, begin + 2, cursor, walked);
-        layout.cut(begin, begin + 2, 0, direct);
-        BOOST_TEST((walked == direct));
+        BlockKeyHasher hasher{function};
+        PromptKeys keys;
+        keys.build(tokens, 2, 10, layout, {5, 6}, hasher);
+        BlockHash parent{5, 6};
+        for (std::size_t block = 0; block < 10; ++block)
+        {
+            parent = hasher.hashBlock(parent, keys[block]);
+            BOOST_TEST((keys.hashes()[block] == parent));
+        }
     }
+    PromptKeys keys;
+    BOOST_TEST(keys.size() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(firstTokenWithoutIdentity)

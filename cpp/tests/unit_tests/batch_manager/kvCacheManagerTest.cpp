@@ -3,7 +3,7 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
-#include "testHelpers.h"
+#include "managerHelpers.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -16,42 +16,6 @@ namespace
 {
 
 constexpr std::int32_t kTokensPerBlock = 4;
-
-//! Everything that decides what a prompt may share.
-struct Prompt
-{
-    std::vector<TokenId> tokens;
-    MediaRuns media;
-    ReuseScope scope;
-};
-
-std::optional<SequenceAllocation> add(
-    KVCacheManager& manager, SequenceId id, Prompt const& prompt, std::int64_t maxNewTokens = 1)
-{
-    return manager.addSequence(id, prompt.tokens, &prompt.media, prompt.scope, maxNewTokens);
-}
-
-//! Runs a prompt to its end: added, all of it written, freed. \return its cached tokens.
-std::int64_t run(KVCacheManager& manager, Prompt const& prompt)
-{
-    constexpr SequenceId kId = 1000;
-    auto const allocation = add(manager, kId, prompt);
-    BOOST_REQUIRE(allocation.has_value());
-    manager.commit(kId, static_cast<std::int64_t>(prompt.tokens.size()));
-    manager.freeSequence(kId);
-    manager.checkIntegrity();
-    return allocation->cachedTokens;
-}
-
-std::int64_t probe(KVCacheManager& manager, Prompt const& prompt)
-{
-    return manager.probe(prompt.tokens, &prompt.media, prompt.scope);
-}
-
-Prompt text(TokenId first, std::size_t count)
-{
-    return {range(first, count), {}, {}};
-}
 
 } // namespace
 
@@ -331,7 +295,8 @@ BOOST_AUTO_TEST_CASE(matchedBlocksAreNotEvictedForTheSameSequence)
     auto prompt = text(0, 5);
     prompt.tokens[4] = 99;
     BOOST_TEST(add(manager, 1, prompt)->cachedTokens == 4);
-    BOOST_TEST((std::set<BlockId>(manager.blockIds(1).begin(), manager.blockIds(1).end()).size()) == 3u);
+    auto const tableOfOne = manager.blockIds(1);
+    BOOST_TEST((std::set<BlockId>(tableOfOne.begin(), tableOfOne.end()).size()) == 3u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -353,6 +318,8 @@ BOOST_AUTO_TEST_CASE(errorsChangeNothing)
     BOOST_CHECK_EXCEPTION(add(manager, 2, prompt, INT64_MAX), InvalidArgumentError, says({"sequence 2"}));
     BOOST_CHECK_EXCEPTION(add(manager, 2, malformed), InvalidMediaRunsError, says({"run 0", "3 tokens at 4", "6"}));
     BOOST_CHECK_EXCEPTION(probe(manager, malformed), InvalidMediaRunsError, says({"run 0", "3 tokens at 4", "6"}));
+    BOOST_CHECK_EXCEPTION(
+        manager.freeBatch(std::vector<SequenceId>{1, 1}), InvalidArgumentError, says({"sequence 1", "entry 1", "2"}));
     BOOST_CHECK_EXCEPTION(manager.commit(1, 4), InvalidArgumentError, says({"4", "5 to 6"}));
     BOOST_CHECK_EXCEPTION(manager.commit(1, 7), InvalidArgumentError, says({"7", "5 to 6"}));
     BOOST_CHECK_EXCEPTION(manager.commit(2, 1), UnknownSequenceError, says({"sequence 2", "1 live"}));
@@ -381,16 +348,49 @@ BOOST_AUTO_TEST_CASE(batchesAreAllOrNothing)
     BOOST_CHECK_THROW(manager.commitBatch(Ids{1, 2}, Counts{2, 5}), InvalidArgumentError);
     BOOST_TEST(manager.stats().cachedNumBlocks == 0);
     BOOST_CHECK_THROW(manager.commitBatch(Ids{1, 9}, Counts{2, 1}), UnknownSequenceError);
-    BOOST_TEST((manager.commitBatch(Ids{1, 2}, Counts{3, 4}) == std::vector<std::uint8_t>{0, 0}));
+    bool changed[2];
+    manager.commitBatch(Ids{1, 2}, Counts{3, 4}, changed);
+    BOOST_TEST(!changed[0]);
+    BOOST_TEST(!changed[1]);
     BOOST_TEST(manager.stats().cachedNumBlocks == 3);
     add(manager, 3, text(10, 4), 1);
-    BOOST_TEST((manager.commitBatch(Ids{1, 3}, Counts{3, 4}) == std::vector<std::uint8_t>{0, 1}));
+    manager.commitBatch(Ids{1, 3}, Counts{3, 4}, changed);
+    BOOST_TEST(!changed[0]);
+    BOOST_TEST(changed[1]);
     BOOST_TEST((manager.blockIds(2) == manager.blockIds(3)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(state)
+
+BOOST_AUTO_TEST_CASE(batchesDoWhatSingleCallsDo)
+{
+    KVCacheManager manager{8, 2};
+    ReuseScope const scope;
+    auto const one = text(0, 5);
+    auto const two = text(10, 8);
+    auto const request = [&](SequenceId id, Prompt const& prompt)
+    {
+        return SequenceRequest{id, prompt.tokens, prompt.media.view(), &scope, 1};
+    };
+    std::int64_t cached[3];
+    using Requests = std::vector<SequenceRequest>;
+    BOOST_CHECK_EXCEPTION(manager.addSequenceBatch(Requests{request(4, one), request(4, two)}, cached),
+        InvalidArgumentError, says({"sequence 4", "2"}));
+    BOOST_CHECK_THROW(
+        manager.addSequenceBatch(Requests{request(4, one), request(5, text(0, 0))}, cached), InvalidArgumentError);
+    BOOST_TEST(manager.numSequences() == 0u);
+    manager.addSequenceBatch(Requests{request(1, one), request(2, two), request(3, two)}, cached);
+    BOOST_TEST(cached[0] == 0);
+    BOOST_TEST(cached[1] == 0);
+    BOOST_TEST(cached[2] == -1); // the pool has one block left
+    manager.commit(1, 5);
+    manager.freeBatch(std::vector<SequenceId>{2, 1});
+    BOOST_TEST(manager.numSequences() == 0u);
+    manager.addSequenceBatch(Requests{request(1, one)}, cached);
+    BOOST_TEST(cached[0] == 4);
+}
 
 BOOST_AUTO_TEST_CASE(tablesArePaddedToTheLongest)
 {

@@ -17,14 +17,32 @@ using namespace tensorrt_llm::batch_manager::testing;
 namespace
 {
 
+//! A tree with the store that it works on.
+struct Forest
+{
+    Forest(BlockId numBlocks, std::int32_t tokensPerBlock, HashFunction hash = &xxh3Hash)
+        : store{numBlocks, tokensPerBlock}
+        , tree{store, hash}
+    {
+    }
+
+    BlockStore store;
+    RadixBlockTree tree;
+};
+
 BlockId findIn(RadixBlockTree& tree, NodeId parent, BlockKeyView const& key)
 {
     return tree.find(parent, key, tree.hashOf(parent, key));
 }
 
-void insertInto(RadixBlockTree& tree, BlockId block, NodeId parent, BlockKeyView const& key)
+void insertInto(Forest& forest, BlockId block, NodeId parent, BlockKeyView const& key)
 {
-    tree.insert(block, parent, key, tree.hashOf(parent, key));
+    if (!forest.tree.contains(block))
+    {
+        forest.store.setKey(block, key);
+        forest.store[block].hash = forest.tree.hashOf(parent, key);
+    }
+    forest.tree.insert(block, parent);
 }
 
 HashFunction const kHashes[] = {&xxh3Hash, &crowdedHash, &constantHash};
@@ -35,14 +53,15 @@ BOOST_AUTO_TEST_CASE(findsWhatWasInsertedBelowThatParentOnly)
 {
     for (auto const hash : kHashes)
     {
-        RadixBlockTree tree{4, 4, hash};
+        Forest forest{4, 4, hash};
+        auto& tree = forest.tree;
         auto const root = tree.acquireRoot({});
         auto const one = range(1, 4);
         auto const two = range(2, 4);
         std::vector<MediaSpan> const media{{digest(1), 0, 0, 4}};
-        insertInto(tree, 2, root, {one, {}});
-        insertInto(tree, 0, 2, {one, {}});
-        insertInto(tree, 1, root, {one, media});
+        insertInto(forest, 2, root, {one, {}});
+        insertInto(forest, 0, 2, {one, {}});
+        insertInto(forest, 1, root, {one, media});
         BOOST_TEST(findIn(tree, root, {one, {}}) == 2);
         BOOST_TEST(findIn(tree, 2, {one, {}}) == 0);
         BOOST_TEST(findIn(tree, root, {one, media}) == 1);
@@ -58,13 +77,14 @@ BOOST_AUTO_TEST_CASE(rootsAreToldApartByTheWholeScope)
 {
     for (auto const hash : kHashes)
     {
-        RadixBlockTree tree{2, 2, hash};
+        Forest forest{2, 2, hash};
+        auto& tree = forest.tree;
         auto const plain = tree.acquireRoot({});
         auto const salted = tree.acquireRoot({"salt", std::nullopt});
         BOOST_TEST(plain != salted);
         BOOST_TEST(tree.acquireRoot({}) == plain);
         auto const tokens = range(0, 2);
-        insertInto(tree, 0, plain, {tokens, {}});
+        insertInto(forest, 0, plain, {tokens, {}});
         BOOST_TEST(findIn(tree, salted, {tokens, {}}) == kNoBlock);
         BOOST_TEST((tree.findRoot({"salt", std::nullopt}) == std::optional<NodeId>{salted}));
         BOOST_TEST((tree.findRoot({"salu", std::nullopt}) == std::nullopt));
@@ -73,10 +93,11 @@ BOOST_AUTO_TEST_CASE(rootsAreToldApartByTheWholeScope)
 
 BOOST_AUTO_TEST_CASE(aRootLivesWhileItHasUsersOrChildren)
 {
-    RadixBlockTree tree{2, 2};
+    Forest forest{2, 2};
+    auto& tree = forest.tree;
     auto const root = tree.acquireRoot({"a", std::nullopt});
     auto const tokens = range(0, 2);
-    insertInto(tree, 1, root, {tokens, {}});
+    insertInto(forest, 1, root, {tokens, {}});
     tree.releaseRoot(root);
     BOOST_TEST((tree.findRoot({"a", std::nullopt}) == std::optional<NodeId>{root}));
     BOOST_CHECK_THROW(tree.releaseRoot(root), InternalStateError);
@@ -91,7 +112,8 @@ BOOST_AUTO_TEST_CASE(aRootLivesWhileItHasUsersOrChildren)
 
 BOOST_AUTO_TEST_CASE(manyRootsComeAndGo)
 {
-    RadixBlockTree tree{1, 2};
+    Forest forest{1, 2};
+    auto& tree = forest.tree;
     std::vector<NodeId> roots;
     for (int index = 0; index < 100; ++index)
     {
@@ -105,17 +127,49 @@ BOOST_AUTO_TEST_CASE(manyRootsComeAndGo)
     BOOST_TEST((tree.findRoot({"42", std::nullopt}) == std::nullopt));
 }
 
+BOOST_AUTO_TEST_CASE(aPartialMatchIsTheLongestAmongTheNewestOfTheSameFirstToken)
+{
+    for (auto const hash : kHashes)
+    {
+        Forest forest{64, 4, hash};
+        auto& tree = forest.tree;
+        auto const root = tree.acquireRoot({});
+        std::vector<TokenId> const wanted{1, 2, 3};
+        BOOST_TEST(tree.findPartial(root, {wanted, {}}).numTokens == 0);
+        insertInto(forest, 0, root, {std::vector<TokenId>{1, 2, 9, 9}, {}});
+        BOOST_TEST(tree.findPartial(root, {wanted, {}}).block == 0); // an only child has no index entry
+        BOOST_TEST(tree.findPartial(root, {wanted, {}}).numTokens == 2);
+        insertInto(forest, 1, root, {std::vector<TokenId>{2, 2, 3, 4}, {}});
+        insertInto(forest, 2, root, {std::vector<TokenId>{1, 9, 9, 9}, {}});
+        BOOST_TEST(tree.findPartial(root, {wanted, {}}).block == 0);
+        insertInto(forest, 3, root, {std::vector<TokenId>{1, 2, 3, 9}, {}});
+        BOOST_TEST(tree.findPartial(root, {wanted, {}}).block == 3);
+        BOOST_TEST(tree.findPartial(root, {wanted, {}}).numTokens == 3);
+        std::vector<MediaSpan> const media{{digest(1), 0, 1, 2}};
+        BOOST_TEST(tree.findPartial(root, {wanted, media}).numTokens == 1);
+        BOOST_TEST(tree.findPartial(3, {wanted, {}}).numTokens == 0);
+        tree.erase(3);
+        BOOST_TEST(tree.findPartial(root, {wanted, {}}).block == 0);
+        // Behind as many newer ones as are looked at, the best is not seen any more.
+        for (BlockId block = 4; block < 4 + RadixBlockTree::kMaxPartialCandidates; ++block)
+        {
+            insertInto(forest, block, root, {std::vector<TokenId>{1, 8, block, 8}, {}});
+            tree.checkIntegrity();
+        }
+        BOOST_TEST(tree.findPartial(root, {wanted, {}}).numTokens == 1);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(misuseThrowsAndChangesNothing)
 {
-    RadixBlockTree tree{3, 2};
+    Forest forest{3, 2};
+    auto& tree = forest.tree;
     auto const root = tree.acquireRoot({});
     auto const tokens = range(0, 2);
-    auto const tooLong = range(0, 3);
-    insertInto(tree, 0, root, {tokens, {}});
-    insertInto(tree, 1, 0, {tokens, {}});
-    BOOST_CHECK_THROW(insertInto(tree, 2, root, {tooLong, {}}), InternalStateError);
-    BOOST_CHECK_THROW(insertInto(tree, 0, root, {tokens, {}}), InternalStateError);
-    BOOST_CHECK_THROW(tree.insert(0, 2, {tokens, {}}, {1, 1}), InternalStateError);
+    insertInto(forest, 0, root, {tokens, {}});
+    insertInto(forest, 1, 0, {tokens, {}});
+    BOOST_CHECK_THROW(insertInto(forest, 0, root, {tokens, {}}), InternalStateError);
+    BOOST_CHECK_THROW(tree.insert(0, 2), InternalStateError);
     BOOST_CHECK_THROW(tree.erase(0), InternalStateError);
     BOOST_CHECK_THROW(tree.erase(2), InternalStateError);
     BOOST_TEST(tree.size() == 2);
@@ -128,11 +182,12 @@ BOOST_AUTO_TEST_CASE(misuseThrowsAndChangesNothing)
 
 BOOST_AUTO_TEST_CASE(clearForgetsBlocksAndRoots)
 {
-    RadixBlockTree tree{2, 2};
+    Forest forest{2, 2};
+    auto& tree = forest.tree;
     auto const root = tree.acquireRoot({"a", 1});
     auto const tokens = range(0, 2);
-    insertInto(tree, 0, root, {tokens, {}});
-    insertInto(tree, 1, 0, {tokens, {}});
+    insertInto(forest, 0, root, {tokens, {}});
+    insertInto(forest, 1, 0, {tokens, {}});
     tree.clear();
     BOOST_TEST(tree.size() == 0);
     BOOST_TEST(!tree.contains(0));
@@ -147,7 +202,8 @@ BOOST_AUTO_TEST_CASE(randomInsertsAndErasesMatchAMap)
     for (auto const hash : kHashes)
     {
         std::mt19937 random{7};
-        RadixBlockTree tree{kBlocks, 2, hash};
+        Forest forest{kBlocks, 2, hash};
+        auto& tree = forest.tree;
         auto const root = tree.acquireRoot({});
         std::map<Key, BlockId> model;
         std::map<BlockId, Key> keys;
@@ -179,7 +235,7 @@ BOOST_AUTO_TEST_CASE(randomInsertsAndErasesMatchAMap)
             BOOST_REQUIRE(findIn(tree, parent, {tokens, media}) == expected);
             if (expected == kNoBlock)
             {
-                insertInto(tree, block, parent, {tokens, media});
+                insertInto(forest, block, parent, {tokens, media});
                 model[key] = block;
                 keys[block] = key;
             }

@@ -2,19 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //! \file testHelpers.h
-//! Short ways to write prompts and media, and hash functions that collide.
+//! Short ways to write prompts and media, and hash functions that collide. Needs no test framework.
 
 #pragma once
 
 #include "tensorrt_llm/batch_manager/blockKey.h"
 #include "tensorrt_llm/batch_manager/common.h"
 
-#include <boost/test/unit_test.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <string>
 #include <vector>
 
 namespace tensorrt_llm::batch_manager::testing
@@ -72,23 +69,6 @@ inline MediaRuns mediaOf(std::vector<Run> const& runs)
         media.itemRows[static_cast<std::size_t>(run.item)] += run.length;
     }
     return media;
-}
-
-//! Whether \p error says each of \p parts, for BOOST_CHECK_EXCEPTION.
-inline auto says(std::vector<std::string> parts)
-{
-    return [parts = std::move(parts)](KvCacheError const& error)
-    {
-        std::string const text = error.what();
-        for (auto const& part : parts)
-        {
-            BOOST_TEST_CONTEXT("\"" << text << "\" says \"" << part << "\"")
-            {
-                BOOST_TEST((text.find(part) != std::string::npos));
-            }
-        }
-        return true;
-    };
 }
 
 } // namespace tensorrt_llm::batch_manager::testing

@@ -1,0 +1,264 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""How many requests a second does the KV cache manager serve?
+
+    python benchmarks/kv_cache_manager.py [--pool N]... [--seconds S] [--json FILE]
+
+A request has 4096 tokens in blocks of 32; its first 115 blocks, with an image of 1024 rows among
+them, are one of 8 families', the rest is its own. Timed is what the engine's loop does with it
+through Python: match and allocate, commit, free, key hashing and the media's description included;
+making the tokens is not. With events on, all new blocks are named once a batch. One thread;
+requests come in batches of 16, for one row in single calls. Pools are full, so that every new
+block evicts one, or half full. Each answer is checked in the same run. The figure is the best
+hundredth of the time: on a shared machine the others are noise.
+
+Rivals run where their own virtual environment exists (``RIVALS``), and are "not run" otherwise.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from tensorrt_llm.bindings import KVCacheManager, MediaBatch, MediaRuns, ReuseScope
+
+ROOT = Path(__file__).resolve().parents[1]
+TOKENS_PER_BLOCK = 32
+PROMPT_LENGTH = 4096
+PROMPT_BLOCKS = PROMPT_LENGTH // TOKENS_PER_BLOCK
+SHARED_BLOCKS = 115
+SHARED_TOKENS = SHARED_BLOCKS * TOKENS_PER_BLOCK
+OWN_BLOCKS = PROMPT_BLOCKS - SHARED_BLOCKS
+FAMILIES = 8
+IMAGE_POSITION, IMAGE_ROWS = 512, 1024
+BATCH = 16
+EVENTS = 256  # kept; the older ones are dropped, as where nobody fetches them
+
+# Name, the interpreter of its virtual environment, and what is timed there.
+RIVALS = (
+    ("vLLM", "build/rivals/vllm/bin/python", "KVCacheManager with block hashing, same work"),
+    ("SGLang", "build/rivals/sglang/bin/python", "Rust prefix tree with events, same work"),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One pool; ``ns_per_block`` is over all blocks of a request."""
+
+    pool_blocks: int
+    events: bool
+    evicting: bool
+    requests_per_s: float
+    ns_per_block: float
+    batch: int
+
+
+class Workload:
+    """A manager and requests for it."""
+
+    def __init__(self, pool_blocks: int, events: bool, batch: int) -> None:
+        self.manager = KVCacheManager(
+            pool_blocks, TOKENS_PER_BLOCK, event_buffer_max_size=EVENTS if events else 0
+        )
+        self.events = events
+        self.batch = batch
+        self.random = np.random.default_rng(20_261)
+        size = (FAMILIES, SHARED_TOKENS)
+        self.families = self.random.integers(0, 200_000, size, np.int32)
+        self.digests = self.random.integers(0, 256, (FAMILIES, 32), np.uint8)
+        self.ids = np.arange(batch, dtype=np.int64)
+        self.offsets = np.arange(batch + 1, dtype=np.int64)
+        self.token_offsets = self.offsets * PROMPT_LENGTH
+        self.ones = np.ones(batch, np.int64)
+        self.written = np.full(batch, PROMPT_LENGTH, np.int64)
+        self.scopes = [ReuseScope()] * batch
+        self.full = False
+
+    def fill(self, evicting: bool) -> None:
+        """Brings the pool to where the timing starts."""
+        self.full = False
+        self.manager.reset_reuse_state()
+        target = self.manager.num_blocks - OWN_BLOCKS if evicting else self.manager.num_blocks // 2
+        while self.manager.stats().cached_num_blocks < target:
+            self.run()
+        self.full = True
+
+    def run(self) -> float:
+        """Seconds for one batch."""
+        chosen = self.random.integers(0, FAMILIES, self.batch)
+        tokens = np.empty((self.batch, PROMPT_LENGTH), np.int32)
+        tokens[:, :SHARED_TOKENS] = self.families[chosen]
+        own = (self.batch, PROMPT_LENGTH - SHARED_TOKENS)
+        tokens[:, SHARED_TOKENS:] = self.random.integers(0, 200_000, own, np.int32)
+        flat = tokens.reshape(-1)
+        digests = self.digests[chosen]
+        clock, manager, ones = time.perf_counter, self.manager, self.ones
+        start = clock()
+        media = MediaBatch(
+            MediaRuns(
+                digests,
+                ones.astype(np.bool_),
+                np.zeros(self.batch, np.int32),
+                ones * IMAGE_POSITION,
+                ones * IMAGE_ROWS,
+                ones * IMAGE_ROWS,
+            ),
+            self.offsets,
+            self.offsets,
+        )
+        cached = manager.add_sequence_batch(
+            self.ids, flat, self.token_offsets, media, self.scopes, ones
+        )
+        manager.commit_batch(self.ids, self.written)
+        manager.free_batch(self.ids)
+        if self.events:
+            manager.flush_events()  # names every block that is new since the last batch
+        seconds = clock() - start
+        right = cached == SHARED_TOKENS
+        if not (right if self.full else right | (cached == 0)).all():
+            raise RuntimeError(f"cached tokens {cached.tolist()}, expected {SHARED_TOKENS}")
+        return seconds
+
+
+def measure(pool_blocks: int, events: bool, evicting: bool, seconds: float, batch: int) -> Row:
+    """Times one pool."""
+    workload = Workload(pool_blocks, events, batch)
+    workload.fill(evicting)
+    evicted = workload.manager.stats().evicted_blocks
+    before_full = max(1, pool_blocks // 4 // (batch * OWN_BLOCKS))
+    best, total, part, in_part, done = float("inf"), 0.0, 0.0, 0, 0
+    while total < seconds:
+        took = workload.run()
+        total, part, in_part, done = total + took, part + took, in_part + 1, done + 1
+        if part > seconds / 100:
+            best = min(best, part / in_part)
+            part, in_part = 0.0, 0
+        if not evicting and done % before_full == 0:
+            workload.fill(evicting)
+    evicted = workload.manager.stats().evicted_blocks - evicted
+    expected = done * batch * OWN_BLOCKS if evicting else 0
+    # The pool may have had room for less than one more request at the start.
+    if not expected - OWN_BLOCKS <= evicted <= expected:
+        raise RuntimeError(f"{evicted} blocks evicted by {done * batch} requests")
+    per_request = best / batch
+    return Row(
+        pool_blocks,
+        events,
+        evicting,
+        round(1 / per_request),
+        round(per_request * 1e9 / PROMPT_BLOCKS, 1),
+        batch,
+    )
+
+
+def cpp_requests_per_s(pool_blocks: int, seconds: float) -> int | None:
+    """The same work without Python, or None where the C++ benchmark cannot be built."""
+    build = ROOT / "build" / "cpp-benchmarks"
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DTRTLLM_BUILD_PYTHON=OFF"]
+    options += ["-DTRTLLM_BUILD_BENCHMARKS=ON", f"-DPython_EXECUTABLE={sys.executable}"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    environment = {**os.environ, "PATH": path}
+    try:
+        for command in (
+            ["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja", *options],
+            ["cmake", "--build", str(build), "--parallel", "2"],
+        ):
+            subprocess.run(command, env=environment, check=True, capture_output=True)
+        program = build / "benchmarks" / "cpp" / "kvCacheManagerBenchmark"
+        arguments = ["--blocks", str(pool_blocks), "--seconds", str(seconds)]
+        output = subprocess.run(
+            [str(program), *arguments, "--batch", str(BATCH)],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        click.echo(f"C++ benchmark not run: {error}", err=True)
+        return None
+    return int(json.loads(output)["requests_per_s"])
+
+
+def rivals() -> list[dict[str, Any]]:
+    """Each rival's own figures, from the script beside this one that its interpreter runs."""
+    found = []
+    for name, interpreter, what in RIVALS:
+        script = Path(__file__).with_name(f"rival_{name.lower()}.py")
+        row: dict[str, Any] = {"name": name, "version": None, "requests_per_s": None, "what": what}
+        if (ROOT / interpreter).exists() and script.exists():
+            output = subprocess.run(
+                [str(ROOT / interpreter), str(script)], check=True, capture_output=True, text=True
+            ).stdout
+            row.update(json.loads(output))
+        else:
+            row["what"] = f"not run: {what}"
+        found.append(row)
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were taken on."""
+    model = ""
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((line.split(": ", 1)[1] for line in lines if "model name" in line), "")
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.release()}",
+        "load_average": load,
+    }
+
+
+def say(row: Row) -> None:
+    """One line for people."""
+    state = "evicting" if row.evicting else "half full"
+    events = "on" if row.events else "off"
+    click.echo(
+        f"{row.pool_blocks:>11,} blocks  {state:>9}  events {events:>3}  batch {row.batch:>2}  "
+        f"{row.requests_per_s:>9,.0f} requests/s  {row.ns_per_block:>6} ns a block",
+        err=True,
+    )
+
+
+@click.command()
+@click.option("--pool", "pools", type=int, multiple=True, default=(10_000, 100_000, 1_000_000))
+@click.option("--seconds", default=2.0, help="Timed seconds a row.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Where to write.")
+def main(pools: tuple[int, ...], seconds: float, json_file: Path | None) -> None:
+    """Times the manager at several pool sizes."""
+    both = (True, False)
+    jobs = [
+        (pool, on, evicting, BATCH) for pool in pools for evicting in both for on in (False, True)
+    ]
+    rows = []
+    for pool, events, evicting, batch in [*jobs, (100_000, False, True, 1)]:
+        rows.append(measure(pool, events, evicting, seconds, batch))
+        say(rows[-1])
+    result = {
+        "rows": [asdict(row) for row in rows],
+        "rivals": rivals(),
+        "cpp_requests_per_s": cpp_requests_per_s(100_000, seconds),
+        "machine": machine(),
+        "versions": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "tensorrt-llm-independent": importlib.metadata.version("tensorrt-llm-independent"),
+        },
+    }
+    click.echo(json.dumps(result, indent=2), file=json_file.open("w") if json_file else None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+// Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+// SPDX-License-Identifier: Apache-2.0
+
+//! \file kvCacheEvents.h
+//! What happened to findable blocks, for routers and tools outside this process.
+//!
+//! Outside, a block is named by a SHA-256 chained over all parts of its key (docs/kv-cache.md has the layout byte by
+//! byte), so a name means the same in every process. Naming is the costly part and is put off until `flush`: a block
+//! that comes and goes between two flushes is never named and never mentioned.
+//!
+//! The buffer is bounded. When it is full the oldest event is dropped and counted, and its number stays missing.
+//! One thread at a time.
+
+#pragma once
+
+#include "tensorrt_llm/batch_manager/blockKey.h"
+#include "tensorrt_llm/batch_manager/blockStore.h"
+#include "tensorrt_llm/batch_manager/lazyArray.h"
+#include "tensorrt_llm/batch_manager/radixBlockTree.h"
+#include "tensorrt_llm/batch_manager/sha256.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tensorrt_llm::batch_manager
+{
+
+using BlockName = Sha256Digest;
+
+//! The name of the node above a scope's first blocks.
+[[nodiscard]] BlockName nameRoot(ReuseScope const& scope);
+
+//! The name of the block with this key below a node of that name.
+[[nodiscard]] BlockName nameBlock(BlockName const& parent, BlockKeyView const& key);
+
+enum class KvCacheEventKind : std::uint8_t
+{
+    kCreated,
+    kStored,
+    kRemoved,
+    kUpdated,
+};
+
+struct StoredBlock
+{
+    BlockName name;
+    std::vector<TokenId> tokens;
+    std::vector<MediaSpan> media;
+    std::vector<std::optional<std::string>> uuids; //!< one a span: the caller's own name of its item, if it gave one
+    std::int32_t cacheLevel;                       //!< 0 device, 1 host
+    std::int32_t priority;
+};
+
+struct KvCacheEvent
+{
+    std::int64_t id{0}; //!< counts from 0
+    KvCacheEventKind kind{KvCacheEventKind::kCreated};
+    std::vector<std::int64_t> numBlocksPerLevel;                   //!< created
+    std::optional<BlockName> parent;                               //!< stored; none below a root
+    std::optional<std::string> cacheSalt;                          //!< stored
+    std::vector<StoredBlock> stored;                               //!< stored: each below the one before
+    std::vector<BlockName> names;                                  //!< removed, any number; updated, one
+    std::optional<std::pair<std::int32_t, std::int32_t>> level;    //!< updated: old and new
+    std::optional<std::pair<std::int32_t, std::int32_t>> priority; //!< updated: old and new
+};
+
+//! One line of JSON in the shape of the upstream contract, names in hexadecimal.
+[[nodiscard]] std::string toJson(KvCacheEvent const& event, std::int64_t windowSize);
+
+class KvCacheEventLog
+{
+public:
+    //! \param maxEvents events kept; with 0 nothing is recorded and nothing costs anything.
+    KvCacheEventLog(std::size_t maxEvents, BlockStore const& store, RadixBlockTree const& tree, BlockId numDevice);
+
+    [[nodiscard]] bool isEnabled() const
+    {
+        return mMaxEvents != 0;
+    }
+
+    //! The block was inserted into the tree.
+    void stored(BlockId block);
+
+    //! The block is about to leave the tree.
+    void removed(BlockId block);
+
+    void levelChanged(BlockId block, std::int32_t before, std::int32_t after);
+    void priorityChanged(BlockId block, std::int32_t before, std::int32_t after);
+
+    //! The caller's own names of items. Those of the last as many items as there are blocks are kept.
+    void noteUuids(MediaRunsView const& media);
+
+    //! Names what has gathered and makes it events that take gives out.
+    void flush();
+
+    //! Moves out at most \p most of the oldest flushed events.
+    [[nodiscard]] std::vector<KvCacheEvent> take(std::size_t most);
+
+    [[nodiscard]] std::int64_t numDropped() const
+    {
+        return mNumDropped;
+    }
+
+private:
+    struct Entry
+    {
+        KvCacheEventKind kind;
+        BlockId block; //!< stored: kNoBlock once it was removed again
+        BlockName name;
+        bool isLevel;
+        std::int32_t before;
+        std::int32_t after;
+    };
+
+    [[nodiscard]] bool isPending(BlockId block) const
+    {
+        return mPending[static_cast<std::size_t>(block)] != 0;
+    }
+
+    void note(Entry const& entry);
+    void flushStored(BlockId block);
+    void push(KvCacheEvent event);
+    [[nodiscard]] StoredBlock describe(BlockId block);
+
+    std::size_t mMaxEvents;
+    BlockStore const& mStore;
+    RadixBlockTree const& mTree;
+    LazyArray<BlockName> mNames;       //!< of blocks that were named
+    LazyArray<std::uint32_t> mPending; //!< index of a block's stored entry, plus one
+    std::vector<Entry> mEntries;
+    std::deque<KvCacheEvent> mEvents;
+    std::map<MediaDigest, std::string> mUuids;
+    std::deque<MediaDigest> mUuidOrder;
+    std::vector<MediaSpan> mSpans;
+    BlockId mLastStored{kNoBlock}; //!< the last block of the newest event, while that can be continued
+    std::int64_t mNextId{0};
+    std::int64_t mNumDropped{0};
+};
+
+} // namespace tensorrt_llm::batch_manager

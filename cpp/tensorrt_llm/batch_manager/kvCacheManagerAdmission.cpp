@@ -1,0 +1,311 @@
+// Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+// SPDX-License-Identifier: Apache-2.0
+
+//! \file kvCacheManagerAdmission.cpp
+//! KVCacheManager: looking a prompt up and letting a sequence in.
+//!
+//! A prompt is hashed whole before anything is looked up, and what the look-ups will touch is fetched ahead: a large
+//! pool does not fit the processor's caches, and one miss after the other would be most of the time.
+
+#include "tensorrt_llm/batch_manager/kvCacheManager.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace tensorrt_llm::batch_manager
+{
+
+namespace
+{
+
+std::string nameOf(SequenceId id)
+{
+    return "sequence " + std::to_string(id);
+}
+
+} // namespace
+
+std::optional<SequenceAllocation> KVCacheManager::addSequence(SequenceRequest const& request)
+{
+    auto const allocation = admit(request, checkRequest(request));
+    checkAfterOperation();
+    return allocation;
+}
+
+void KVCacheManager::addSequenceBatch(ArrayView<SequenceRequest> requests, std::int64_t* cachedTokens)
+{
+    mIds.clear();
+    for (auto const& request : requests)
+    {
+        static_cast<void>(checkRequest(request));
+        mIds.push_back(request.id);
+    }
+    std::sort(mIds.begin(), mIds.end());
+    if (auto const twice = std::adjacent_find(mIds.begin(), mIds.end()); twice != mIds.end())
+    {
+        throw InvalidArgumentError(nameOf(*twice) + " comes twice in a batch of " + std::to_string(requests.size()));
+    }
+    for (std::size_t index = 0; index < requests.size(); ++index)
+    {
+        auto const allocation = admit(requests[index], checkRequest(requests[index]));
+        cachedTokens[index] = allocation ? allocation->cachedTokens : -1;
+    }
+    checkAfterOperation();
+}
+
+std::int64_t KVCacheManager::probe(ArrayView<TokenId> tokens, MediaRunsView const& media, ReuseScope const& scope)
+{
+    if (tokens.empty())
+    {
+        throw InvalidArgumentError("the prompt has 0 tokens, expected at least 1");
+    }
+    mMatch.media.assign(media, static_cast<std::int64_t>(tokens.size()));
+    match(tokens, scope);
+    auto const whole = static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock();
+    return partialUse(0) == PartialUse::kNone ? whole : whole + mMatch.partial.numTokens;
+}
+
+KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request)
+{
+    if (mSequences.find(request.id) != nullptr)
+    {
+        throw InvalidArgumentError(nameOf(request.id) + " is live already");
+    }
+    if (request.tokens.empty())
+    {
+        throw InvalidArgumentError(nameOf(request.id) + ": the prompt has 0 tokens, expected at least 1");
+    }
+    auto const promptLength = static_cast<std::int64_t>(request.tokens.size());
+    if (request.maxNewTokens < 0 || request.maxNewTokens > std::numeric_limits<std::int64_t>::max() - promptLength)
+    {
+        throw InvalidArgumentError(nameOf(request.id) + ": max_new_tokens is " + std::to_string(request.maxNewTokens)
+                                   + ", expected 0 to "
+                                   + std::to_string(std::numeric_limits<std::int64_t>::max() - promptLength));
+    }
+    if (request.retention != nullptr)
+    {
+        request.retention->check();
+    }
+    mMatch.media.assign(request.media, promptLength);
+    // The last new token is never fed back, so it needs no slot.
+    auto const numSlots = promptLength + std::max<std::int64_t>(request.maxNewTokens, 1) - 1;
+    if (blocksFor(numSlots) > numBlocks())
+    {
+        throw CapacityExceededError(nameOf(request.id) + " needs " + std::to_string(blocksFor(numSlots))
+                                    + " blocks for " + std::to_string(numSlots) + " tokens, the pool has "
+                                    + std::to_string(numBlocks()));
+    }
+    return {numSlots, static_cast<BlockId>(blocksFor(numSlots))};
+}
+
+std::int64_t KVCacheManager::shareableBlocks(MediaLayout const& media) const
+{
+    if (!mEnableBlockReuse)
+    {
+        return 0;
+    }
+    return media.firstUnidentified().value_or(std::numeric_limits<std::int64_t>::max()) / tokensPerBlock();
+}
+
+void KVCacheManager::match(ArrayView<TokenId> tokens, ReuseScope const& scope)
+{
+    auto const length = static_cast<std::int64_t>(tokens.size());
+    mMatch.blocks.clear();
+    mMatch.keys.clear();
+    mMatch.numToTake = 0;
+    mMatch.partial = {};
+    mMatch.partialIsWhole = false;
+    mMatch.shareableBlocks = shareableBlocks(mMatch.media);
+    if (mMatch.shareableBlocks == 0)
+    {
+        return;
+    }
+    mMatch.rootHash = mTree.hashOf(scope);
+    mMatch.keys.build(tokens, static_cast<std::size_t>(tokensPerBlock()),
+        static_cast<std::size_t>(std::min(mMatch.shareableBlocks, blocksFor(length))), mMatch.media, mMatch.rootHash,
+        mTree.hasher());
+    auto const root = mTree.findRoot(scope, mMatch.rootHash);
+    if (!root)
+    {
+        return;
+    }
+    mTree.prefetch(mMatch.keys);
+    // The last token is always computed, so a prompt that ends with a block does not match that block.
+    auto const& hashes = mMatch.keys.hashes();
+    auto const limit = std::min(hashes.size(), static_cast<std::size_t>((length - 1) / tokensPerBlock()));
+    NodeId parent = *root;
+    for (std::size_t index = 0; index < limit; ++index)
+    {
+        auto const block = mTree.find(parent, mMatch.keys[index], hashes[index]);
+        if (block == kNoBlock)
+        {
+            break;
+        }
+        auto const& record = mStore[block];
+        mMatch.numToTake += record.state == BlockState::kCached || record.onHost ? 1 : 0;
+        mMatch.blocks.push_back(block);
+        parent = block;
+    }
+    if (mEnablePartialReuse && mMatch.blocks.size() < mMatch.keys.size())
+    {
+        matchPartial(parent, length);
+    }
+}
+
+void KVCacheManager::matchPartial(NodeId parent, std::int64_t length)
+{
+    auto const index = mMatch.blocks.size();
+    auto const key = mMatch.keys[index];
+    auto const begin = static_cast<std::int64_t>(index) * tokensPerBlock();
+    auto const wanted = std::min(key.tokens.size(), static_cast<std::size_t>(length - 1 - begin));
+    mMatch.partial = mTree.findPartial(parent, {key.tokens.slice(0, wanted), key.media});
+    auto const block = mMatch.partial.block;
+    mMatch.partialIsWhole = block != kNoBlock && index < mMatch.keys.hashes().size() && mStore.hasKey(block, key);
+}
+
+//! \param numNeeded device blocks that the sequence needs besides.
+KVCacheManager::PartialUse KVCacheManager::partialUse(BlockId numNeeded) const
+{
+    auto const block = mMatch.partial.block;
+    if (block == kNoBlock)
+    {
+        return PartialUse::kNone;
+    }
+    auto const& record = mStore[block];
+    auto const idle = record.state == BlockState::kCached && !record.onHost;
+    auto const canTakeOver = idle && mTree.isLeaf(block);
+    // Taking over costs nobody anything if the block comes back as it was, or if one has to be given up anyway.
+    if (canTakeOver && (mMatch.partialIsWhole || !mCopyOnPartialReuse || mPolicy.numFree(Tier::kDevice) == 0))
+    {
+        return PartialUse::kTakeOver;
+    }
+    // The source of a copy is held until the copy is done; an idle one leaves the pool a block poorer for that time.
+    if (mCopyOnPartialReuse && numNeeded + (idle ? 1 : 0) <= available())
+    {
+        return PartialUse::kCopy;
+    }
+    return canTakeOver ? PartialUse::kTakeOver : PartialUse::kNone;
+}
+
+void KVCacheManager::reusePartial(Sequence& added, PartialUse use)
+{
+    auto const block = mMatch.partial.block; // held by takeMatched
+    if (use == PartialUse::kTakeOver)
+    {
+        eraseFromTree(block);
+        mStore[block].priority = kDefaultPriority;
+        mStore[block].level = kDefaultPriority;
+        mRetention.setDuration(block, std::nullopt);
+        added.blocks.push_back(block);
+        --added.numReserved;
+        --mNumReserved;
+        ++mAllocNewBlocks;
+        retain(added, added.blocks.size() - 1);
+    }
+    else
+    {
+        takeBlocks(added, added.blocks.size() + 1);
+        addCopy(mStore[block].onHost ? CopyKind::kOnboard : CopyKind::kPartial, block, added.blocks.back(),
+            mMatch.partial.numTokens, block);
+        added.ticket = mCopies.next();
+    }
+    added.numWritten += mMatch.partial.numTokens;
+    ++mPartialReusedBlocks;
+}
+
+std::optional<SequenceAllocation> KVCacheManager::admit(SequenceRequest const& request, Need const& need)
+{
+    match(request.tokens, *request.scope);
+    auto const numMatched = static_cast<BlockId>(mMatch.blocks.size());
+    auto const numNew = need.numBlocks - numMatched;
+    auto const numNeeded = numNew + mMatch.numToTake;
+    if (numNeeded > available())
+    {
+        return std::nullopt;
+    }
+    auto const use = partialUse(numNeeded);
+    // What may fail for want of memory comes first; from the first hold on nothing does.
+    auto const root = mMatch.shareableBlocks > 0
+                          ? std::optional<NodeId>{mTree.acquireRoot(*request.scope, mMatch.rootHash)}
+                          : std::nullopt;
+    auto& added = mSequences.insert(request.id, static_cast<std::size_t>(need.numBlocks));
+    added.root = root;
+    added.promptLength = static_cast<std::int64_t>(request.tokens.size());
+    added.numTokens = added.promptLength;
+    added.maxTokens = added.promptLength + request.maxNewTokens;
+    added.numSlots = need.numSlots;
+    added.shareableBlocks = mMatch.shareableBlocks;
+    added.numHashed = static_cast<BlockId>(mMatch.keys.hashes().size());
+    if (request.retention != nullptr)
+    {
+        added.retention = *request.retention;
+    }
+    mEvents.noteUuids(request.media);
+    added.numReserved = numNew;
+    mNumReserved += numNew;
+    takeMatched(added, use);
+    if (use != PartialUse::kNone)
+    {
+        reusePartial(added, use);
+    }
+    auto const promptBlocks = static_cast<BlockId>(blocksFor(added.promptLength));
+    takeBlocks(added, static_cast<std::size_t>(promptBlocks));
+    writePrompt(added);
+    mReusedBlocks += numMatched;
+    mMissedBlocks += promptBlocks - numMatched;
+    return SequenceAllocation{added.numWritten, promptBlocks, added.ticket};
+}
+
+void KVCacheManager::takeMatched(Sequence& added, PartialUse use)
+{
+    // All are held before anything is taken, so that making room for one cannot cost another.
+    for (auto const block : mMatch.blocks)
+    {
+        hold(block);
+        added.blocks.push_back(block);
+    }
+    added.numFindable = static_cast<BlockId>(mMatch.blocks.size());
+    added.numWritten = static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock();
+    if (use != PartialUse::kNone)
+    {
+        hold(mMatch.partial.block);
+    }
+    for (std::size_t index = 0; mMatch.numToTake > 0 && index < mMatch.blocks.size(); ++index)
+    {
+        if (mStore[mMatch.blocks[index]].onHost)
+        {
+            onboard(mMatch.blocks[index]);
+            added.ticket = mCopies.next();
+        }
+    }
+    for (std::size_t index = 0; added.retention && index < added.blocks.size(); ++index)
+    {
+        retain(added, index);
+    }
+}
+
+void KVCacheManager::retain(Sequence const& sequence, std::size_t index)
+{
+    if (sequence.retention)
+    {
+        auto const position = static_cast<std::int64_t>(index) * tokensPerBlock();
+        setRetention(sequence.blocks[index], sequence.retention->of(position, sequence.promptLength));
+    }
+}
+
+void KVCacheManager::writePrompt(Sequence const& sequence)
+{
+    auto const& hashes = mMatch.keys.hashes();
+    for (auto index = static_cast<std::size_t>(sequence.numFindable); index < mMatch.keys.size(); ++index)
+    {
+        auto const block = sequence.blocks[index];
+        mStore.setKey(block, mMatch.keys[index]);
+        if (index < hashes.size())
+        {
+            mStore[block].hash = hashes[index];
+        }
+    }
+}
+
+} // namespace tensorrt_llm::batch_manager

@@ -1,0 +1,356 @@
+// Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+// SPDX-License-Identifier: Apache-2.0
+
+//! \file kvCacheManagerLifetime.cpp
+//! KVCacheManager: what happens to a live sequence, to its end.
+
+#include "tensorrt_llm/batch_manager/kvCacheManager.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace tensorrt_llm::batch_manager
+{
+
+namespace
+{
+
+void checkSizes(std::size_t numIds, std::size_t numValues)
+{
+    if (numIds != numValues)
+    {
+        throw InvalidArgumentError(
+            "batch of " + std::to_string(numIds) + " ids with " + std::to_string(numValues) + " values");
+    }
+}
+
+} // namespace
+
+void KVCacheManager::appendTokens(SequenceId id, ArrayView<TokenId> tokens)
+{
+    auto& target = sequence(id);
+    checkAppend(id, target, tokens.size());
+    append(target, tokens);
+    checkAfterOperation();
+}
+
+void KVCacheManager::appendBatch(ArrayView<SequenceId> ids, ArrayView<TokenId> tokens)
+{
+    checkSizes(ids.size(), tokens.size());
+    checkBatch(ids);
+    for (auto const id : ids)
+    {
+        checkAppend(id, sequence(id), 1);
+    }
+    for (std::size_t index = 0; index < ids.size(); ++index)
+    {
+        append(sequence(ids[index]), tokens.slice(index, 1));
+    }
+    checkAfterOperation();
+}
+
+bool KVCacheManager::commit(SequenceId id, std::int64_t numWritten)
+{
+    auto& target = sequence(id);
+    checkCommit(id, target, numWritten);
+    auto const changed = commit(target, numWritten);
+    checkAfterOperation();
+    return changed;
+}
+
+void KVCacheManager::commitBatch(ArrayView<SequenceId> ids, ArrayView<std::int64_t> numWritten, bool* changed)
+{
+    checkSizes(ids.size(), numWritten.size());
+    checkBatch(ids);
+    for (std::size_t index = 0; index < ids.size(); ++index)
+    {
+        checkCommit(ids[index], sequence(ids[index]), numWritten[index]);
+    }
+    for (std::size_t index = 0; index < ids.size(); ++index)
+    {
+        auto const tableChanged = commit(sequence(ids[index]), numWritten[index]);
+        if (changed != nullptr)
+        {
+            changed[index] = tableChanged;
+        }
+    }
+    checkAfterOperation();
+}
+
+std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, SequenceId id)
+{
+    auto& from = sequence(source);
+    if (mSequences.find(id) != nullptr)
+    {
+        throw InvalidArgumentError("sequence " + std::to_string(id) + " is live already");
+    }
+    auto const numShared = static_cast<std::size_t>(from.numWritten / tokensPerBlock());
+    auto const numNew = static_cast<BlockId>(blocksFor(from.numSlots)) - static_cast<BlockId>(numShared);
+    if (numNew > available())
+    {
+        return std::nullopt;
+    }
+    auto& to = mSequences.insert(id, static_cast<std::size_t>(blocksFor(from.numSlots)));
+    auto& original = sequence(source);
+    auto blocks = std::move(to.blocks);
+    to = original;
+    to.blocks = std::move(blocks);
+    if (to.root)
+    {
+        mTree.shareRoot(*to.root);
+    }
+    for (std::size_t index = 0; index < numShared; ++index)
+    {
+        hold(original.blocks[index]);
+        to.blocks.push_back(original.blocks[index]);
+    }
+    to.numReserved = numNew;
+    mNumReserved += numNew;
+    takeBlocks(to, original.blocks.size());
+    copyKeys(original, to, numShared);
+    if (auto const numWritten = original.numWritten % tokensPerBlock(); numWritten != 0)
+    {
+        auto const tail = original.blocks[numShared];
+        hold(tail);
+        addCopy(CopyKind::kFork, tail, to.blocks[numShared], static_cast<std::int32_t>(numWritten), tail);
+        to.ticket = mCopies.next();
+        original.ticket = to.ticket;
+    }
+    checkAfterOperation();
+    return SequenceAllocation{to.numWritten, static_cast<BlockId>(to.blocks.size()), to.ticket};
+}
+
+void KVCacheManager::copyKeys(Sequence const& source, Sequence const& target, std::size_t first)
+{
+    auto const end =
+        static_cast<std::size_t>(std::min(static_cast<std::int64_t>(target.blocks.size()), target.shareableBlocks));
+    for (auto index = first; index < end; ++index)
+    {
+        mStore.setKey(target.blocks[index], mStore.key(source.blocks[index], mSpans));
+        mStore[target.blocks[index]].hash = mStore[source.blocks[index]].hash;
+    }
+}
+
+void KVCacheManager::rewind(SequenceId id, std::int64_t numTokens)
+{
+    auto& target = sequence(id);
+    auto const least = std::max(target.promptLength, target.numWritten);
+    if (numTokens < least || numTokens > target.numTokens)
+    {
+        throw InvalidArgumentError("sequence " + std::to_string(id) + ": rewind to " + std::to_string(numTokens)
+                                   + " tokens, expected " + std::to_string(least) + " to "
+                                   + std::to_string(target.numTokens));
+    }
+    target.numTokens = numTokens;
+    // A block that a copy still reads stays in the table, to be written when tokens come again.
+    auto const numBlocks = static_cast<std::size_t>(blocksFor(std::min(numTokens, target.numSlots)));
+    while (mCopies.isDone(target.ticket) && target.blocks.size() > numBlocks)
+    {
+        letGo(target.blocks.back());
+        target.blocks.pop_back();
+        ++target.numReserved;
+        ++mNumReserved;
+    }
+    checkAfterOperation();
+}
+
+void KVCacheManager::freeSequence(SequenceId id, bool keep)
+{
+    static_cast<void>(sequence(id));
+    free(id, keep);
+    checkAfterOperation();
+}
+
+void KVCacheManager::freeBatch(ArrayView<SequenceId> ids, bool keep)
+{
+    checkBatch(ids);
+    for (auto const id : ids)
+    {
+        free(id, keep);
+    }
+    checkAfterOperation();
+}
+
+CopyPlan KVCacheManager::takeCopyPlan()
+{
+    return mCopies.take();
+}
+
+void KVCacheManager::copiesDone(Ticket ticket)
+{
+    mCopies.done(ticket,
+        [this](BlockId block)
+        {
+            letGo(block);
+            auto const parent = mTree.contains(block) ? mTree.parentOf(block) : NodeId{-1};
+            // On the host a block may come to lie behind its parent if its priority rose while it was copied.
+            if (parent >= 0 && mPolicy.state(block) == BlockState::kCached
+                && mPolicy.state(parent) == BlockState::kCached && mStore[parent].onHost == mStore[block].onHost)
+            {
+                liftAbove(block);
+            }
+        });
+    for (auto& node : mEnding)
+    {
+        if (mCopies.isDone(node.mapped().ticket))
+        {
+            release(node.mapped());
+            mSequences.recycle(std::move(node));
+        }
+    }
+    mEnding.erase(
+        std::remove_if(mEnding.begin(), mEnding.end(), [](auto const& node) { return node.empty(); }), mEnding.end());
+    checkAfterOperation();
+}
+
+void KVCacheManager::refresh(std::int64_t nowMs)
+{
+    mRetention.advance(nowMs);
+    for (auto block = mRetention.popExpired(); block != kNoBlock; block = mRetention.popExpired())
+    {
+        fallBack(block);
+    }
+    checkAfterOperation();
+}
+
+BlockId KVCacheManager::resetReuseState()
+{
+    BlockId numDropped = 0;
+    for (auto const tier : {Tier::kDevice, Tier::kHost})
+    {
+        numDropped += mPolicy.numCached(tier);
+        for (auto block = mPolicy.nextCached(tier); block != kNoBlock; block = mPolicy.nextCached(tier))
+        {
+            mRetention.stop(block);
+            mPolicy.demote(block);
+        }
+    }
+    for (BlockId block = 0; mEvents.isEnabled() && block < mStore.numBlocks(); ++block)
+    {
+        if (mTree.contains(block))
+        {
+            mEvents.removed(block);
+        }
+    }
+    mTree.clear();
+    auto const forget = [](Sequence& sequence)
+    {
+        sequence.root.reset();
+        sequence.shareableBlocks = 0;
+        sequence.numFindable = 0;
+    };
+    for (auto& [id, live] : mSequences)
+    {
+        forget(live);
+    }
+    for (auto& node : mEnding)
+    {
+        forget(node.mapped());
+    }
+    checkAfterOperation();
+    return numDropped;
+}
+
+void KVCacheManager::append(Sequence& sequence, ArrayView<TokenId> tokens)
+{
+    auto const first = sequence.numTokens;
+    sequence.numTokens += static_cast<std::int64_t>(tokens.size());
+    auto const withSlots = std::min(sequence.numTokens, sequence.numSlots);
+    takeBlocks(sequence, static_cast<std::size_t>(blocksFor(withSlots)));
+    for (auto position = first; position < withSlots; ++position)
+    {
+        auto const block = sequence.blocks[static_cast<std::size_t>(position / tokensPerBlock())];
+        mStore.tokens(block)[position % tokensPerBlock()] = tokens[static_cast<std::size_t>(position - first)];
+    }
+}
+
+bool KVCacheManager::commit(Sequence& sequence, std::int64_t numWritten)
+{
+    sequence.numWritten = numWritten;
+    auto const full = numWritten / tokensPerBlock();
+    bool changed = false;
+    while (sequence.numFindable < std::min(full, sequence.shareableBlocks))
+    {
+        changed |= makeFindable(sequence, static_cast<std::size_t>(sequence.numFindable));
+    }
+    return changed;
+}
+
+bool KVCacheManager::makeFindable(Sequence& sequence, std::size_t index)
+{
+    auto const own = sequence.blocks[index];
+    auto const parent = index == 0 ? sequence.root.value() : sequence.blocks[index - 1];
+    auto const key = mStore.key(own, mSpans);
+    auto& hash = mStore[own].hash;
+    if (index >= static_cast<std::size_t>(sequence.numHashed))
+    {
+        hash = mTree.hashOf(parent, key);
+    }
+    auto const existing = mTree.find(parent, key, hash);
+    if (existing == kNoBlock)
+    {
+        mTree.insert(own, parent);
+        mEvents.stored(own);
+        ++sequence.numFindable;
+        return false;
+    }
+    if (mStore[existing].onHost)
+    {
+        if (mStore[existing].references.value() > 0)
+        {
+            // It is still being copied there. Rather than wait, the sequence shares nothing from here on.
+            sequence.shareableBlocks = static_cast<std::int64_t>(index);
+            return false;
+        }
+        hold(existing);
+        swapSlots(existing, own); // what lies on the host is here already, so nothing has to be copied
+        mEvents.levelChanged(existing, 1, 0);
+    }
+    else
+    {
+        hold(existing);
+    }
+    sequence.blocks[index] = existing;
+    letGo(own);
+    ++sequence.numFindable;
+    return true;
+}
+
+void KVCacheManager::free(SequenceId id, bool keep)
+{
+    auto& ending = sequence(id);
+    ending.keep = keep;
+    mNumReserved -= ending.numReserved;
+    ending.numReserved = 0;
+    if (mCopies.isDone(ending.ticket))
+    {
+        release(ending);
+        mSequences.erase(id);
+    }
+    else
+    {
+        mEnding.push_back(mSequences.extract(id));
+    }
+}
+
+void KVCacheManager::release(Sequence& ending)
+{
+    // The deepest block goes first, so that children lie ahead of parents in the order of eviction.
+    for (auto block = ending.blocks.rbegin(); block != ending.blocks.rend(); ++block)
+    {
+        letGo(*block);
+        if (!ending.keep && mPolicy.state(*block) == BlockState::kCached && mTree.isLeaf(*block))
+        {
+            eraseFromTree(*block);
+            mRetention.stop(*block);
+            mPolicy.demote(*block);
+        }
+    }
+    if (ending.root)
+    {
+        mTree.releaseRoot(*ending.root);
+    }
+}
+
+} // namespace tensorrt_llm::batch_manager

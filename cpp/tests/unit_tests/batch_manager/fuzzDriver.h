@@ -1,0 +1,479 @@
+// Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+// SPDX-License-Identifier: Apache-2.0
+
+//! \file fuzzDriver.h
+//! An engine of a few lines around a manager, driven by a source of choices: random numbers in the tests, the bytes of
+//! an input under libFuzzer. A wrong answer throws std::runtime_error.
+
+#pragma once
+
+#include "tensorrt_llm/batch_manager/kvCacheManager.h"
+
+#include "testHelpers.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace tensorrt_llm::batch_manager::testing
+{
+
+class RandomSource
+{
+public:
+    explicit RandomSource(unsigned seed)
+        : mRandom{seed}
+    {
+    }
+
+    //! A number below \p bound.
+    std::uint32_t below(std::uint32_t bound)
+    {
+        return static_cast<std::uint32_t>(mRandom() % bound);
+    }
+
+private:
+    std::mt19937 mRandom;
+};
+
+class FuzzDriver
+{
+public:
+    explicit FuzzDriver(KvCacheManagerConfig const& config)
+        : mConfig{config}
+        , mManager{config}
+        , mDevice(static_cast<std::size_t>(config.numBlocks * config.tokensPerBlock), 0)
+        , mHost(static_cast<std::size_t>(config.hostBlocks * config.tokensPerBlock), 0)
+    {
+    }
+
+    template <typename Source>
+    void step(Source& source)
+    {
+        auto const choice = source.below(100);
+        if (mLive.empty() || choice < 24)
+        {
+            add(source);
+        }
+        else
+        {
+            auto chosen = mLive.begin();
+            std::advance(chosen, source.below(static_cast<std::uint32_t>(mLive.size())));
+            operate(source, choice, chosen->first);
+        }
+        if (source.below(4) == 0)
+        {
+            takePlan();
+        }
+        if (source.below(6) == 0)
+        {
+            runOnePlan();
+        }
+        if (source.below(6) == 0)
+        {
+            tellDone(source);
+        }
+#ifndef TRTLLM_CHECK_INVARIANTS // otherwise every call has done it
+        mManager.checkIntegrity();
+#endif
+        if (source.below(3) == 0)
+        {
+            compare();
+        }
+    }
+
+    //! Ends everything and checks that the pool is whole again.
+    void finish()
+    {
+        compare();
+        while (!mLive.empty())
+        {
+            mManager.freeSequence(mLive.begin()->first);
+            mLive.erase(mLive.begin());
+        }
+        takePlan();
+        runPlans();
+        if (mRun > mDone)
+        {
+            mManager.copiesDone(mDone = mRun);
+        }
+        mManager.checkIntegrity();
+        auto const stats = mManager.stats();
+        expect("blocks in use at the end", stats.usedNumBlocks, 0);
+        expect("promises at the end", stats.reservedNumBlocks, 0);
+        expect("copies at the end", stats.pendingCopies, 0);
+    }
+
+    [[nodiscard]] KVCacheManager const& manager() const
+    {
+        return mManager;
+    }
+
+    [[nodiscard]] std::int64_t numCachedTokens() const
+    {
+        return mNumCachedTokens;
+    }
+
+private:
+    using Value = std::uint64_t;
+
+    struct Live
+    {
+        std::vector<Value> history; //!< one a token: what its KV is made from
+        std::int64_t promptLength;
+        std::int64_t maxTokens;
+        std::int64_t numSlots;
+        std::int64_t numWritten;
+        Value secret; //!< what an item without identity looked like, this time
+    };
+
+    static void expect(std::string const& what, std::int64_t found, std::int64_t expected)
+    {
+        if (found != expected)
+        {
+            throw std::runtime_error(what + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
+        }
+    }
+
+    static Value mix(Value history, Value next)
+    {
+        history = (history ^ next) * 0x9e3779b97f4a7c15ULL;
+        return history ^ (history >> 29);
+    }
+
+    template <typename Source>
+    void add(Source& source)
+    {
+        auto const id = mNextId++;
+        auto const length = 1 + source.below(22);
+        std::vector<TokenId> tokens(length, 7);
+        for (auto changes = source.below(3); changes > 0; --changes)
+        {
+            tokens[source.below(length)] = static_cast<TokenId>(7 + source.below(3));
+        }
+        ReuseScope scope;
+        if (source.below(5) == 0)
+        {
+            scope.cacheSalt = "salt";
+        }
+        if (source.below(5) == 0)
+        {
+            scope.adapterMode = "vision";
+        }
+        Value const secret = 1000 + static_cast<Value>(id);
+        std::vector<Value> meaning(tokens.begin(), tokens.end());
+        auto const media = addMedia(source, length, secret, meaning);
+        Live live{{}, length, 0, 0, 0, secret};
+        auto history = mix(scope.cacheSalt ? 11 : 12, scope.adapterMode.size());
+        for (auto const value : meaning)
+        {
+            live.history.push_back(history = mix(history, value));
+        }
+        auto const maxNewTokens = static_cast<std::int64_t>(source.below(9));
+        live.maxTokens = length + maxNewTokens;
+        live.numSlots = length + std::max<std::int64_t>(maxNewTokens, 1) - 1;
+        auto const retention = makeRetention(source);
+        SequenceRequest request{id, tokens, media.view(), &scope, maxNewTokens};
+        request.retention = source.below(3) == 0 ? &retention : nullptr;
+        if ((live.numSlots + mConfig.tokensPerBlock - 1) / mConfig.tokensPerBlock > mConfig.numBlocks)
+        {
+            return;
+        }
+        auto const whole = findableBlocks(tokens, media, scope) * mConfig.tokensPerBlock;
+        auto const probed = mManager.probe(tokens, media.view(), scope);
+        if (probed < whole || probed >= whole + mConfig.tokensPerBlock
+            || (!mConfig.enablePartialReuse && probed != whole))
+        {
+            throw std::runtime_error("probed " + std::to_string(probed) + ", by the events " + std::to_string(whole));
+        }
+        auto const explained = mManager.explain(tokens, media.view(), scope);
+        expect("cached tokens of the explanation", explained.cachedTokens, probed);
+        if (explained.position < probed && explained.position != 0)
+        {
+            throw std::runtime_error(
+                "explained token " + std::to_string(explained.position) + " of a match of " + std::to_string(probed));
+        }
+        auto const got = mManager.addSequence(request);
+        if (!got)
+        {
+            return;
+        }
+        if (got->cachedTokens > probed || got->cachedTokens >= length
+            || (got->cachedTokens < probed / mConfig.tokensPerBlock * mConfig.tokensPerBlock))
+        {
+            throw std::runtime_error("cached tokens " + std::to_string(got->cachedTokens) + " of "
+                                     + std::to_string(length) + ", probed " + std::to_string(probed));
+        }
+        live.numWritten = got->cachedTokens;
+        mNumCachedTokens += got->cachedTokens;
+        mLive[id] = live;
+    }
+
+    template <typename Source>
+    static MediaRuns addMedia(Source& source, std::uint32_t length, Value secret, std::vector<Value>& meaning)
+    {
+        std::vector<Run> runs;
+        for (auto position = source.below(16); position < length && runs.size() < 4; position += 1 + source.below(6))
+        {
+            auto const size = std::min(1 + source.below(6), length - position);
+            runs.push_back({static_cast<std::int32_t>(runs.size()), position, size});
+            position += size;
+        }
+        auto media = mediaOf(runs);
+        for (std::size_t item = 0; item < runs.size(); ++item)
+        {
+            auto const known = source.below(10) != 0;
+            auto const look = source.below(2);
+            // The look of an item without identity is not in its digest: nobody may share its rows.
+            media.identified[item] = known ? 1 : 0;
+            media.digests[item] = digest(static_cast<std::uint8_t>(known ? look : 0));
+            for (std::int64_t row = 0; row < runs[item].length; ++row)
+            {
+                auto& value = meaning[static_cast<std::size_t>(runs[item].position + row)];
+                value = mix(mix(value, known ? 100 + look : secret), static_cast<Value>(row));
+            }
+        }
+        return media;
+    }
+
+    template <typename Source>
+    static RetentionConfig makeRetention(Source& source)
+    {
+        auto const any = [&]
+        {
+            BlockRetention retention{static_cast<std::int32_t>(source.below(101)), std::nullopt};
+            if (source.below(2) == 0)
+            {
+                retention.durationMs = 1 + source.below(20);
+            }
+            return retention;
+        };
+        auto const middle = static_cast<std::int64_t>(1 + source.below(12));
+        return {{{0, middle, any()}, {middle, std::nullopt, any()}}, any()};
+    }
+
+    template <typename Source>
+    void operate(Source& source, std::uint32_t choice, SequenceId id)
+    {
+        auto& live = mLive[id];
+        auto const numTokens = static_cast<std::int64_t>(live.history.size());
+        if (choice < 54)
+        {
+            auto const top = std::min(numTokens, live.numSlots);
+            write(id, live.numWritten + source.below(static_cast<std::uint32_t>(top - live.numWritten + 1)));
+        }
+        else if (choice < 68)
+        {
+            if (numTokens < live.maxTokens)
+            {
+                auto const token = static_cast<TokenId>(7 + source.below(2));
+                mManager.appendTokens(id, std::vector<TokenId>{token});
+                live.history.push_back(mix(live.history.back(), static_cast<Value>(token)));
+            }
+        }
+        else if (choice < 73)
+        {
+            auto const least = std::max(live.promptLength, live.numWritten);
+            auto const target = least + source.below(static_cast<std::uint32_t>(numTokens - least + 1));
+            mManager.rewind(id, target);
+            live.history.resize(static_cast<std::size_t>(target));
+        }
+        else if (choice < 78)
+        {
+            auto const child = mNextId++;
+            if (auto const got = mManager.fork(id, child))
+            {
+                expect("written tokens of a fork", got->cachedTokens, live.numWritten);
+                mLive[child] = live;
+            }
+        }
+        else if (choice < 98)
+        {
+            mManager.freeSequence(id, source.below(5) != 0);
+            mLive.erase(id);
+        }
+        else if (choice < 99)
+        {
+            mManager.refresh(mNow += source.below(12));
+        }
+        else if (source.below(4) == 0)
+        {
+            mManager.resetReuseState();
+        }
+    }
+
+    //! A step of the engine: after all plans, it writes the sequence's next tokens and commits them.
+    void write(SequenceId id, std::int64_t numWritten)
+    {
+        takePlan();
+        runPlans();
+        auto& live = mLive[id];
+        auto const table = mManager.blockIds(id);
+        for (auto position = live.numWritten; position < numWritten; ++position)
+        {
+            cell(mDevice, table[static_cast<std::size_t>(position / mConfig.tokensPerBlock)],
+                position % mConfig.tokensPerBlock) = live.history[static_cast<std::size_t>(position)];
+        }
+        mManager.commit(id, numWritten);
+        live.numWritten = numWritten;
+    }
+
+    void compare()
+    {
+        followEvents();
+        takePlan();
+        runPlans();
+        for (auto const& [id, live] : mLive)
+        {
+            auto const table = mManager.blockIds(id);
+            for (std::int64_t position = 0; position < live.numWritten; ++position)
+            {
+                auto const found = cell(mDevice, table[static_cast<std::size_t>(position / mConfig.tokensPerBlock)],
+                    position % mConfig.tokensPerBlock);
+                if (found != live.history[static_cast<std::size_t>(position)])
+                {
+                    throw std::runtime_error("wrong KV: sequence " + std::to_string(id) + ", token "
+                                             + std::to_string(position) + " of " + std::to_string(live.numWritten));
+                }
+            }
+        }
+    }
+
+    //! Follows the events as somebody outside would, and checks that they add up.
+    void followEvents()
+    {
+        mManager.flushEvents();
+        for (auto const& event : mManager.takeEvents(1000000))
+        {
+            expect("event number", event.id, mNextEvent++);
+            auto parent = event.parent;
+            for (auto const& block : event.stored)
+            {
+                if (parent && mFindable.count(*parent) == 0)
+                {
+                    throw std::runtime_error("a block was stored below one that is not there");
+                }
+                if (!mFindable.emplace(block.name, block.cacheLevel).second)
+                {
+                    throw std::runtime_error("a block was stored twice");
+                }
+                parent = block.name;
+            }
+            for (auto const& name : event.names)
+            {
+                auto const found = mFindable.find(name);
+                if (found == mFindable.end())
+                {
+                    throw std::runtime_error("an event names a block that is not there");
+                }
+                if (event.kind == KvCacheEventKind::kRemoved)
+                {
+                    mFindable.erase(found);
+                }
+                else if (event.level)
+                {
+                    expect("level before a change", found->second, event.level->first);
+                    found->second = event.level->second;
+                }
+            }
+        }
+        auto const stats = mManager.stats();
+        expect("findable blocks by the events", static_cast<std::int64_t>(mFindable.size()), stats.cachedNumBlocks);
+        expect("dropped events", stats.droppedEvents, 0);
+    }
+
+    //! Whole blocks of a prompt that the events so far say are there, as many as may be matched.
+    std::int64_t findableBlocks(std::vector<TokenId> const& tokens, MediaRuns const& media, ReuseScope const& scope)
+    {
+        followEvents();
+        auto const size = static_cast<std::size_t>(mConfig.tokensPerBlock);
+        MediaLayout const layout{media, static_cast<std::int64_t>(tokens.size())};
+        BlockKeyHasher hasher;
+        PromptKeys keys;
+        keys.build(tokens, size, (tokens.size() - 1) / size, layout, {}, hasher);
+        auto name = nameRoot(scope);
+        std::int64_t found = 0;
+        auto const unknown = layout.firstUnidentified().value_or(static_cast<std::int64_t>(tokens.size()));
+        while (static_cast<std::size_t>(found) < keys.size() && (found + 1) * mConfig.tokensPerBlock <= unknown)
+        {
+            name = nameBlock(name, keys[static_cast<std::size_t>(found)]);
+            if (mFindable.count(name) == 0)
+            {
+                break;
+            }
+            ++found;
+        }
+        return found;
+    }
+
+    void takePlan()
+    {
+        if (auto plan = mManager.takeCopyPlan(); plan.ticket != 0)
+        {
+            mPlans.push_back(std::move(plan));
+        }
+    }
+
+    void runPlans()
+    {
+        while (!mPlans.empty())
+        {
+            runOnePlan();
+        }
+    }
+
+    void runOnePlan()
+    {
+        if (mPlans.empty())
+        {
+            return;
+        }
+        for (auto const& entry : mPlans.front().entries)
+        {
+            auto& from = entry.kind == CopyKind::kOnboard ? mHost : mDevice;
+            auto& to = entry.kind == CopyKind::kOffload ? mHost : mDevice;
+            for (std::int32_t offset = 0; offset < entry.numTokens; ++offset)
+            {
+                cell(to, entry.destination, offset) = cell(from, entry.source, offset);
+            }
+        }
+        mRun = mPlans.front().ticket;
+        mPlans.pop_front();
+    }
+
+    template <typename Source>
+    void tellDone(Source& source)
+    {
+        if (mRun > mDone)
+        {
+            mDone += 1 + source.below(static_cast<std::uint32_t>(mRun - mDone));
+            mManager.copiesDone(mDone);
+        }
+    }
+
+    Value& cell(std::vector<Value>& pool, BlockId block, std::int64_t offset)
+    {
+        return pool.at(static_cast<std::size_t>(block * mConfig.tokensPerBlock + offset));
+    }
+
+    KvCacheManagerConfig mConfig;
+    KVCacheManager mManager;
+    std::vector<Value> mDevice;
+    std::vector<Value> mHost;
+    std::map<SequenceId, Live> mLive;
+    std::deque<CopyPlan> mPlans;
+    std::map<BlockName, std::int32_t> mFindable; //!< by the events: name and level
+    std::int64_t mNextEvent{0};
+    Ticket mRun{0};
+    Ticket mDone{0};
+    SequenceId mNextId{0};
+    std::int64_t mNow{0};
+    std::int64_t mNumCachedTokens{0};
+};
+
+} // namespace tensorrt_llm::batch_manager::testing
