@@ -43,14 +43,16 @@ class PrefixModel:
 
     Attributes:
         block: Tokens in a block.
+        partial: Whether the leading part of a block can be reused.
         written: Keys of the written tokens of earlier sequences, by scope.
     """
 
     block: int
+    partial: bool = True
     written: dict[Any, list[list[TokenKey]]] = field(default_factory=dict)
 
     def longest(self, keys: Sequence[TokenKey], scope: Any = None) -> int:
-        """Most cached tokens for a prompt: whole blocks, and never its last token."""
+        """Most cached tokens of a prompt: what it shares with an earlier one, but its last."""
         best = 0
         for earlier in self.written.get(scope, ()):
             common = 0
@@ -59,7 +61,7 @@ class PrefixModel:
                     break
                 common += 1
             best = max(best, common)
-        return best // self.block * self.block
+        return best if self.partial else best // self.block * self.block
 
     def write(self, keys: Sequence[TokenKey], scope: Any = None) -> None:
         """Remembers a sequence of which all these tokens were written."""

@@ -175,7 +175,7 @@ def play(on: Session, off: Session, media: Media, tell: Callable[[str], object])
         messages = [_user(WORDS, ("audio", url))]
         ask(f"  time {number}, by {door}", messages, _all_but_the_last_token, first)
 
-    # The words are shared, at least one block of them; nothing of the clip is.
+    # The words are shared, nothing of the clip is; text_tokens counts the few behind it too.
     messages = [_user(WORDS, ("audio", media.clip_b))]
     ask("clip B, equally long", messages, lambda it: (TOKENS_PER_BLOCK, it.text_tokens))
 
@@ -184,13 +184,13 @@ def play(on: Session, off: Session, media: Media, tell: Callable[[str], object])
     picture = ask("picture 1", messages, lambda _: (0, 0))
 
     # All of that prompt again but for the few tokens that ended its turn.
-    again = whole_blocks(picture.prompt_tokens)
+    again = picture.prompt_tokens
     messages = [_user(WORDS, ("image", media.picture_1), ("audio", media.clip_a_path))]
     both = ask("picture 1 and clip A", messages, lambda _: (again - TOKENS_PER_BLOCK, again))
 
     # All of the first turn, and of its answer what was written and is spelled alike again.
     written = both.prompt_tokens + both.completion_tokens - 1
-    turns = (whole_blocks(both.prompt_tokens), whole_blocks(written))
+    turns = (both.prompt_tokens, written)
     messages += [
         {"role": "assistant", "content": both.text},
         _user("And this one?", ("image", media.picture_2)),
@@ -200,13 +200,8 @@ def play(on: Session, off: Session, media: Media, tell: Callable[[str], object])
 
 
 def _all_but_the_last_token(answer: Answer) -> tuple[int, int]:
-    exact = whole_blocks(answer.prompt_tokens - 1)
+    exact = answer.prompt_tokens - 1
     return exact, exact
-
-
-def whole_blocks(tokens: int) -> int:
-    """Tokens in the whole blocks at the head of so many tokens."""
-    return tokens // TOKENS_PER_BLOCK * TOKENS_PER_BLOCK
 
 
 def broken_promises(rows: Sequence[Row]) -> list[str]:

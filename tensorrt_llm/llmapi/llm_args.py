@@ -118,6 +118,10 @@ class StrictModel(BaseModel):
         return result
 
 
+def _none_is_default_priority(value: Any) -> Any:
+    return 35 if value is None else value
+
+
 class KvCacheConfig(StrictModel):
     """The paged KV cache and the reuse of its blocks between requests."""
 
@@ -146,11 +150,25 @@ class KvCacheConfig(StrictModel):
         "auto", description="Type of the stored keys and values; auto takes the model's."
     )
 
-    enable_partial_reuse: bool = inert("reuse of part of a block", False)
-    copy_on_partial_reuse: bool = inert("reuse of part of a block", True, False)
+    enable_partial_reuse: bool = Field(
+        True, description="Reuse the leading part of a block where the whole does not match."
+    )
+    copy_on_partial_reuse: bool = Field(
+        True,
+        description="Copy that part where another request uses the block; if false such a block "
+        "is left alone.",
+    )
+    host_cache_size: Annotated[int | None, BeforeValidator(parse_bytes)] = Field(
+        None,
+        ge=0,
+        description="Bytes of host memory for blocks that the device pool has no room for, as a "
+        "number or as text such as '4GiB'. None or 0: such blocks are dropped.",
+    )
+    secondary_offload_min_priority: Annotated[int, BeforeValidator(_none_is_default_priority)] = (
+        Field(35, ge=0, le=100, description="Blocks of a lower priority are dropped.")
+    )
+
     onboard_blocks: bool = inert("switching onboarding off", True)
-    host_cache_size: int | None = inert("host offload", None, 0)
-    secondary_offload_min_priority: int | None = inert("host offload", None)
     disk_cache_size: int | None = inert("disk offload", None, 0)
     disk_cache_path: str | None = inert("disk offload", None)
     disk_prefetch_num_reqs: int = inert("disk offload", 0)

@@ -72,9 +72,21 @@ void BlockStore::dropMoreSpans(BlockRecord& record)
     record.moreSpans = -1;
 }
 
+std::size_t BlockStore::numTokens(BlockId block) const
+{
+    auto const* const first = tokens(block);
+    auto const* const end = first + mTokensPerBlock;
+    return end[-1] == kNoToken ? static_cast<std::size_t>(std::find(first, end, kNoToken) - first) : mTokensPerBlock;
+}
+
+void BlockStore::cutTokens(BlockId block, std::size_t numTokens)
+{
+    std::fill(tokens(block) + numTokens, tokens(block) + mTokensPerBlock, kNoToken);
+}
+
 BlockKeyView BlockStore::key(BlockId block, std::vector<MediaSpan>& scratch) const
 {
-    ArrayView<TokenId> const all{tokens(block), mTokensPerBlock};
+    ArrayView<TokenId> const all{tokens(block), numTokens(block)};
     auto const numSpans = (*this)[block].numSpans;
     if (numSpans <= 1)
     {
@@ -88,7 +100,7 @@ BlockKeyView BlockStore::key(BlockId block, std::vector<MediaSpan>& scratch) con
 bool BlockStore::hasKey(BlockId block, BlockKeyView const& key) const
 {
     auto const& record = (*this)[block];
-    if (record.numSpans != key.media.size()
+    if (record.numSpans != key.media.size() || tokens(block)[mTokensPerBlock - 1] == kNoToken
         || std::memcmp(tokens(block), key.tokens.data(), mTokensPerBlock * sizeof(TokenId)) != 0)
     {
         return false;
@@ -102,7 +114,7 @@ bool BlockStore::hasKey(BlockId block, BlockKeyView const& key) const
 std::int32_t BlockStore::commonTokens(BlockId block, BlockKeyView const& key) const
 {
     auto const* const own = tokens(block);
-    auto const size = std::min(key.tokens.size(), mTokensPerBlock);
+    auto const size = std::min(key.tokens.size(), numTokens(block));
     auto common = static_cast<std::int32_t>(std::mismatch(own, own + size, key.tokens.begin()).first - own);
     std::size_t index = 0;
     std::int32_t cut = common; // where the spans begin to differ

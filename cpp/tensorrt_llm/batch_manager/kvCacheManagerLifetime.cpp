@@ -334,8 +334,35 @@ void KVCacheManager::free(SequenceId id, bool keep)
     }
 }
 
+void KVCacheManager::keepTail(Sequence const& ending)
+{
+    auto const index = static_cast<std::size_t>(ending.numFindable);
+    auto const numTokens = ending.numWritten - static_cast<std::int64_t>(index) * tokensPerBlock();
+    if (numTokens <= 0 || static_cast<std::int64_t>(index) >= ending.shareableBlocks)
+    {
+        return;
+    }
+    auto const tail = ending.blocks[index];
+    auto const parent = index == 0 ? ending.root.value() : ending.blocks[index - 1];
+    auto const key = mStore.key(tail, mSpans);
+    auto const found = mTree.findPartial(parent, {key.tokens.slice(0, static_cast<std::size_t>(numTokens)), key.media});
+    // Nothing is gained where as much is findable already; a block that a copy still reads is not touched.
+    if (found.numTokens == numTokens || mStore[tail].references.value() != 1)
+    {
+        return;
+    }
+    mStore.cutTokens(tail, static_cast<std::size_t>(numTokens));
+    mStore[tail].hash = mTree.hashOf(parent, mStore.key(tail, mSpans));
+    mTree.insert(tail, parent);
+    mEvents.stored(tail);
+}
+
 void KVCacheManager::release(Sequence& ending)
 {
+    if (ending.keep && mEnablePartialReuse && ending.root)
+    {
+        keepTail(ending);
+    }
     // The deepest block goes first, so that children lie ahead of parents in the order of eviction.
     for (auto block = ending.blocks.rbegin(); block != ending.blocks.rend(); ++block)
     {

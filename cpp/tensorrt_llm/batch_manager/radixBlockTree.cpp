@@ -359,8 +359,10 @@ void RadixBlockTree::checkIntegrity() const
             continue;
         }
         ++present;
+        auto const isWhole = mStore.numTokens(block) == static_cast<std::size_t>(mStore.tokensPerBlock());
         expectEqual("block found for the key of block " + std::to_string(block),
-            find(record.parent, mStore.key(block, spans), record.hash), block);
+            find(record.parent, mStore.key(block, spans), record.hash), isWhole ? block : kNoBlock);
+        expectEqual("children of incomplete block " + std::to_string(block), isWhole ? 0 : record.numChildren, 0);
         expectEqual("parent of block " + std::to_string(block) + " in the tree",
             record.parent < 0 ? static_cast<std::size_t>(~record.parent) < mRoots.size() : contains(record.parent), 1);
     }

@@ -44,13 +44,26 @@ class PagedKVPool:
         head_dim: int,
         dtype: torch.dtype,
         device: torch.device,
+        pin_memory: bool = False,
     ) -> PagedKVPool:
-        """Allocates a pool. Its content is undefined until written."""
+        """Allocates a pool. Its content is undefined until written.
+
+        Args:
+            num_layers: Decoder layers.
+            num_blocks: Blocks.
+            tokens_per_block: Tokens a block holds.
+            num_kv_heads: Key and value heads a layer.
+            head_dim: Size of one head.
+            dtype: Of keys and values.
+            device: Where it lives.
+            pin_memory: Lock host memory, so that a CUDA device copies to and from it by itself.
+        """
         shape = (num_layers, num_blocks, tokens_per_block, num_kv_heads, head_dim)
-        return cls(
-            keys=torch.empty(shape, dtype=dtype, device=device),
-            values=torch.empty(shape, dtype=dtype, device=device),
-        )
+
+        def empty() -> torch.Tensor:
+            return torch.empty(shape, dtype=dtype, device=device, pin_memory=pin_memory)
+
+        return cls(keys=empty(), values=empty())
 
     @property
     def tokens_per_block(self) -> int:
@@ -61,6 +74,21 @@ class PagedKVPool:
     def device(self) -> torch.device:
         """Where the pool lives."""
         return self.keys.device
+
+    def copy_block(
+        self, source: int, destination_pool: PagedKVPool, destination: int, num_tokens: int
+    ) -> None:
+        """Copies the first tokens of a block, in all layers, to a block of this or another pool.
+
+        In stream order on CUDA: what is run afterwards sees the copy.
+        """
+        for ours, theirs in (
+            (self.keys, destination_pool.keys),
+            (self.values, destination_pool.values),
+        ):
+            theirs[:, destination, :num_tokens].copy_(
+                ours[:, source, :num_tokens], non_blocking=True
+            )
 
 
 @dataclass(frozen=True)

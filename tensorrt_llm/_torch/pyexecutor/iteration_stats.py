@@ -130,7 +130,12 @@ def _kv_json(stats: bindings.KvCacheStats) -> dict[str, Any]:
         "allocNewBlocks": stats.alloc_new_blocks,
         "reusedBlocks": stats.reused_blocks,
         "missedBlocks": stats.missed_blocks,
+        "partialReusedBlocks": stats.partial_reused_blocks,
         "evictedBlocks": stats.evicted_blocks,
+        "offloadedBlocks": stats.offloaded_blocks,
+        "onboardedBlocks": stats.onboarded_blocks,
+        "hostMaxNumBlocks": stats.host_max_num_blocks,
+        "hostCachedNumBlocks": stats.host_cached_num_blocks,
         "cacheHitRate": stats.cache_hit_rate,
     }
 

@@ -251,6 +251,7 @@ class PyExecutor:
     def _step(self, scheduled: Sequence[ScheduledRequest[LlmRequest]]) -> None:
         requests = [entry.request for entry in scheduled]
         try:
+            self._kv_cache.run_copies()
             logits = self._engine.forward(scheduled, self._kv_cache.block_tables(requests))
             sound = (~logits.isnan().any(dim=-1)).tolist()
             for entry in scheduled:

@@ -97,19 +97,29 @@ class KVCacheManager:
 
     def __init__(self, config: KvCacheConfig, model: DecoderModel) -> None:
         self.geometry = plan_pool(config, model)
+        host_blocks = (config.host_cache_size or 0) // self.geometry.bytes_per_block
         self.impl = bindings.KVCacheManager(
             num_blocks=self.geometry.num_blocks,
             tokens_per_block=self.geometry.tokens_per_block,
             enable_block_reuse=config.enable_block_reuse,
+            enable_partial_reuse=config.enable_partial_reuse,
+            copy_on_partial_reuse=config.copy_on_partial_reuse,
+            host_blocks=host_blocks,
+            secondary_offload_min_priority=config.secondary_offload_min_priority,
         )
-        self.pool = PagedKVPool.allocate(
+        self.pool = self._allocate(model, self.geometry.num_blocks, model.device)
+        self._host_pool = self._allocate(model, host_blocks, torch.device("cpu"))
+
+    def _allocate(self, model: DecoderModel, num_blocks: int, device: torch.device) -> PagedKVPool:
+        return PagedKVPool.allocate(
             num_layers=model.num_layers,
-            num_blocks=self.geometry.num_blocks,
+            num_blocks=num_blocks,
             tokens_per_block=self.geometry.tokens_per_block,
             num_kv_heads=model.num_kv_heads,
             head_dim=model.head_dim,
             dtype=self.geometry.dtype,
-            device=model.device,
+            device=device,
+            pin_memory=device.type == "cpu" and model.device.type == "cuda",
         )
 
     @property
@@ -137,6 +147,21 @@ class KVCacheManager:
             return False
         request.cached_tokens = request.num_written = allocation.cached_tokens
         return True
+
+    def run_copies(self) -> None:
+        """Runs what admissions since the last call ask for; due before the next step.
+
+        A copy and whatever touches its blocks later are issued in one stream, so a plan counts as
+        done once it is issued.
+        """
+        plan = self.impl.take_copy_plan()
+        if not plan.ticket:
+            return
+        for kind, source, destination, num_tokens in plan.entries.tolist():
+            from_pool = self._host_pool if kind == bindings.CopyKind.ONBOARD else self.pool
+            to_pool = self._host_pool if kind == bindings.CopyKind.OFFLOAD else self.pool
+            from_pool.copy_block(source, to_pool, destination, num_tokens)
+        self.impl.copies_done(plan.ticket)
 
     def append(self, requests: Sequence[LlmRequest]) -> None:
         """Makes the newest generated token of each request part of its sequence."""

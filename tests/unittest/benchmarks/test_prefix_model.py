@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from benchmarks.prefix_model import PrefixModel, token_keys
 from tensorrt_llm.inputs.data import PlaceholderRun, ProcessedItem, ProcessedPrompt
@@ -17,14 +18,14 @@ def prompt(ids: list[int], *runs: tuple[int, int]) -> ProcessedPrompt:
     return ProcessedPrompt(np.asarray(ids, np.int32), items)
 
 
-def test_whole_blocks_of_the_longest_common_head_and_never_the_last_token() -> None:
-    model = PrefixModel(4)
-    model.write([(n,) for n in range(10)])
-    assert model.longest([(n,) for n in range(10)]) == 8
-    assert model.longest([(n,) for n in range(8)]) == 4, "the last token is computed"
-    assert model.longest([(n,) for n in range(7)] + [(99,)] * 5) == 4
-    assert model.longest([(n,) for n in range(20)]) == 8, "only whole blocks were written"
-    assert model.longest([(n,) for n in range(10)], scope="other") == 0
+@pytest.mark.parametrize(("partial", "expected"), [(True, [9, 7, 7, 10]), (False, [8, 4, 4, 8])])
+def test_the_longest_common_head_and_never_the_last_token(partial, expected) -> None:
+    model = PrefixModel(4, partial)
+    written = [(n,) for n in range(10)]
+    model.write(written)
+    asked = [written, written[:8], written[:7] + [(99,)] * 5, [(n,) for n in range(20)]]
+    assert [model.longest(keys) for keys in asked] == expected
+    assert model.longest(written, scope="other") == 0
 
 
 def test_equal_tokens_with_other_media_or_another_row_are_other_keys() -> None:
@@ -42,4 +43,4 @@ def test_equal_tokens_with_other_media_or_another_row_are_other_keys() -> None:
 def test_generated_tokens_count_when_written() -> None:
     model = PrefixModel(4)
     model.write(token_keys(prompt([1, 2, 3]), (), generated=[4, 5]))
-    assert model.longest(token_keys(prompt([1, 2, 3, 4, 5, 6]), ())) == 4
+    assert model.longest(token_keys(prompt([1, 2, 3, 4, 5, 6]), ())) == 5

@@ -77,11 +77,11 @@ def test_unknown_options_and_missing_arguments_exit_2(run, llama_checkpoint: Pat
 
 def test_a_wrong_file_exits_2_and_names_file_and_field(run, llama_checkpoint, tmp_path) -> None:
     file = tmp_path / "c.yaml"
-    file.write_text(yaml.safe_dump({"kv_cache_config": {"host_cache_size": 5}}))
+    file.write_text(yaml.safe_dump({"kv_cache_config": {"disk_cache_size": 5}}))
     for option in ("--config", "--extra_llm_api_options"):
         result = run(llama_checkpoint, option, file)
         assert result.exit_code == 2
-        assert "kv_cache_config.host_cache_size: host offload" in last_line(result)
+        assert "kv_cache_config.disk_cache_size: disk offload" in last_line(result)
 
 
 def test_what_is_no_checkpoint_exits_1_with_one_line(run, tmp_path: Path) -> None:

@@ -16,14 +16,12 @@ from PIL import Image
 from examples.demo_media import data_uri, write_clip, write_picture
 from examples.demo_requests import (
     REPEATS,
-    TOKENS_PER_BLOCK,
     Answer,
     Media,
     Row,
     broken_promises,
     play,
     summary,
-    whole_blocks,
 )
 
 GOOD = Answer(
@@ -96,11 +94,6 @@ def test_the_loop_alternates_doors_and_a_cache_that_finds_nothing_breaks_it() ->
     assert len(rows) == len(told) == REPEATS + 4
     names = {line.partition(":")[0].strip() for line in broken_promises(rows)}
     assert len(names) == REPEATS - 1 + 3, "all but the first clip and the first picture"
-
-
-def test_whole_blocks() -> None:
-    sizes = (0, TOKENS_PER_BLOCK - 1, TOKENS_PER_BLOCK, TOKENS_PER_BLOCK + 1)
-    assert [whole_blocks(size) for size in sizes] == [0, 0, TOKENS_PER_BLOCK, TOKENS_PER_BLOCK]
 
 
 def test_clips_are_mono_16_khz_pcm_and_depend_on_the_seed(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from support.engine import assert_idle, running, start, text_prompt
 from support.reference import ReferenceModel
 
+from benchmarks.prefix_model import PrefixModel, token_keys
 from tensorrt_llm.errors import (
     ConfigurationError,
     EngineError,
@@ -26,6 +27,8 @@ from tensorrt_llm.errors import (
 )
 from tensorrt_llm.executor.executor import GenerationExecutor
 from tensorrt_llm.llmapi.llm_args import LlmArgs
+
+BLOCK = 32
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +45,7 @@ def test_logits_equal_transformers_cold_and_reused(llama_checkpoint, reference, 
     question = prompt(1, 150)
     expected = reference.greedy(question, 6)
     with running(llama_checkpoint, max_num_tokens=chunk) as executor:
-        for cached in (0, 128, 128):
+        for cached in (0, 149, 149):
             result = start(executor, question, 6).result()
             assert result.cached_tokens == cached
             assert result.outputs[0].token_ids == expected.tokens
@@ -79,6 +82,62 @@ def test_eviction_under_pressure_keeps_answers_right(llama_checkpoint, reference
         assert assert_idle(executor)["kvCacheStats"]["evictedBlocks"] > 20, "no pressure"
 
 
+def test_blocks_pushed_to_the_host_come_back_with_the_same_answers(
+    llama_checkpoint, reference
+) -> None:
+    prompts = [prompt(seed, 100) for seed in range(6)]
+    expected = [reference.greedy(one, 4) for one in prompts]
+    with running(llama_checkpoint, kv_max_tokens=256, kv_host_cache_size="1MiB") as executor:
+        for turn in range(3):
+            for one, answer in zip(prompts, expected, strict=True):
+                result = start(executor, one, 4).result()
+                assert result.outputs[0].token_ids == answer.tokens
+                torch.testing.assert_close(
+                    result.outputs[0].generation_logits, answer.logits, atol=1e-4, rtol=0
+                )
+                # Six prompts of four blocks do not fit into eight; the host pool holds them all.
+                assert (result.cached_tokens >= 96) == (turn > 0)
+        stats = assert_idle(executor)["kvCacheStats"]
+        assert stats["offloadedBlocks"] > 20 and stats["onboardedBlocks"] > 20, "no pressure"
+
+
+def test_parts_of_blocks_are_reused_taken_over_or_copied(llama_checkpoint, reference) -> None:
+    common = prompt(21, 150).token_ids
+    asked = [
+        text_prompt(np.concatenate([common[:cut], prompt(30 + cut, 60).token_ids]))
+        for cut in (150, 70, 95, 96, 97, 149, 33, 1)
+    ]
+    options = {"max_num_tokens": 40}
+    with running(llama_checkpoint, **options) as executor:
+        reuse = PrefixModel(BLOCK)
+        for one in asked * 2:
+            result = start(executor, one, 4).result()
+            keys = token_keys(one, ())
+            assert result.cached_tokens == reuse.longest(keys)
+            reuse.write(token_keys(one, (), result.outputs[0].token_ids[:-1]))
+            assert result.outputs[0].token_ids == reference.greedy(one, 4).tokens
+        assert assert_idle(executor)["kvCacheStats"]["partialReusedBlocks"] > 5
+    with running(llama_checkpoint, kv_enable_partial_reuse=False, **options) as executor:
+        for one in asked:
+            assert start(executor, one, 4).result().cached_tokens % BLOCK == 0
+
+
+def test_two_requests_share_the_head_of_a_block_that_one_of_them_uses(
+    llama_checkpoint, reference
+) -> None:
+    common = prompt(22, 110).token_ids
+    first = text_prompt(np.concatenate([common, prompt(23, 60).token_ids]))
+    second = text_prompt(np.concatenate([common, prompt(24, 60).token_ids]))
+    with running(llama_checkpoint, kv_max_tokens=4096) as executor:
+        busy = start(executor, first, 200)
+        next(iter(busy))
+        result = start(executor, second, 20).result()
+        assert not busy.finished
+        assert result.cached_tokens == 110
+        assert result.outputs[0].token_ids == reference.greedy(second, 20).tokens
+        assert busy.result().outputs[0].token_ids == reference.greedy(first, 200).tokens
+
+
 def test_more_requests_than_the_pool_holds_all_finish(llama_checkpoint, reference) -> None:
     prompts = [prompt(seed, 90) for seed in range(10)]
     with running(llama_checkpoint, kv_max_tokens=256) as executor:
@@ -95,7 +154,7 @@ def test_a_salt_shares_with_itself_only(llama_checkpoint) -> None:
             start(executor, question, 1, cache_salt=salt).result().cached_tokens
             for salt in ("a", "a", "b", None, "a", None)
         ]
-    assert cached == [0, 64, 0, 0, 64, 64]
+    assert cached == [0, 69, 0, 0, 69, 69]
 
 
 def test_generated_tokens_are_found_by_the_next_turn(llama_checkpoint, reference) -> None:
@@ -104,7 +163,7 @@ def test_generated_tokens_are_found_by_the_next_turn(llama_checkpoint, reference
         written = [*first.prompt_token_ids, *first.outputs[0].token_ids]
         second = text_prompt([*written, 9, 10, 11])
         result = start(executor, second, 4).result()
-        assert result.cached_tokens == 96, "99 tokens were written, the last one never is"
+        assert result.cached_tokens == 99, "the last generated token is never written"
         assert result.outputs[0].token_ids == reference.greedy(second, 4).tokens
 
 
@@ -117,9 +176,9 @@ def test_reuse_off_never_reports_cached_tokens(llama_checkpoint) -> None:
 def test_forgetting_the_cache_makes_the_next_request_cold(llama_checkpoint) -> None:
     with running(llama_checkpoint) as executor:
         start(executor, prompt(1, 150), 1).result()
-        assert executor.reset_reuse_state() == 4
+        assert executor.reset_reuse_state() == 5
         assert start(executor, prompt(1, 150), 1).result().cached_tokens == 0
-        assert start(executor, prompt(1, 150), 1).result().cached_tokens == 128
+        assert start(executor, prompt(1, 150), 1).result().cached_tokens == 149
 
 
 @pytest.mark.parametrize("tokens_before_cancel", [0, 1, 5])

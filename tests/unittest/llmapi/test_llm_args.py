@@ -67,10 +67,10 @@ def test_unimplemented_fields_take_their_inert_values_and_nothing_else(model) ->
 @pytest.mark.parametrize(
     ("options", "path"),
     [
-        ({"kv_cache_config": {"host_cache_size": 1 << 30}}, "kv_cache_config.host_cache_size"),
+        ({"kv_cache_config": {"disk_cache_size": 1 << 30}}, "kv_cache_config.disk_cache_size"),
         (
-            {"kv_cache_config": {"enable_partial_reuse": True}},
-            "kv_cache_config.enable_partial_reuse",
+            {"kv_cache_config": {"secondary_offload_min_priority": 101}},
+            "kv_cache_config.secondary_offload_min_priority",
         ),
         ({"tensor_parallel_size": 2}, "tensor_parallel_size"),
         ({"tensor_parallel_size": True}, "tensor_parallel_size"),
@@ -146,7 +146,7 @@ def test_effective_holds_what_has_an_effect_and_can_be_read_back() -> None:
     args = LlmArgs(model="m", kv_cache_config={"enable_block_reuse": False}, max_seq_len=99)
     effective = args.effective()
     assert effective["kv_cache_config"]["enable_block_reuse"] is False
-    assert "host_cache_size" not in effective["kv_cache_config"]
+    assert "disk_cache_size" not in effective["kv_cache_config"]
     assert "tensor_parallel_size" not in effective
     assert LlmArgs(**effective) == args
 

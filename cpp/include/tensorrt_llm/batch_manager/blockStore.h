@@ -104,6 +104,12 @@ public:
         return mTokens.data() + static_cast<std::size_t>(block) * mTokensPerBlock;
     }
 
+    //! Tokens of the block's key: tokensPerBlock, or fewer after cutTokens.
+    [[nodiscard]] std::size_t numTokens(BlockId block) const;
+
+    //! Makes the block's key end after \p numTokens, less than tokensPerBlock. Such a block matches in part only.
+    void cutTokens(BlockId block, std::size_t numTokens);
+
     //! Writes the first tokens and all media spans of a block.
     void setKey(BlockId block, BlockKeyView const& key)
     {
@@ -116,7 +122,7 @@ public:
     //! The block's key. \p scratch lends room where the block has more than one span; the view ends with either.
     [[nodiscard]] BlockKeyView key(BlockId block, std::vector<MediaSpan>& scratch) const;
 
-    //! Whether the block's key equals \p key, which is of a whole block.
+    //! Whether the block's key equals \p key, which is of a whole block. Never so for an incomplete block.
     [[nodiscard]] bool hasKey(BlockId block, BlockKeyView const& key) const;
 
     //! The most leading tokens, up to key.tokens.size(), over which the block's key and \p key are equal, spans cut at

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -27,6 +28,9 @@ using SequenceId = std::int64_t;
 
 //! Stands where there is no block: in list links, and as padding of block tables.
 inline constexpr BlockId kNoBlock = -1;
+
+//! Stands for the tokens that an incomplete block lacks. No prompt should hold it; one that does shares nothing there.
+inline constexpr TokenId kNoToken = std::numeric_limits<TokenId>::min();
 
 //! A contiguous, read-only run of values that somebody else owns and keeps alive during the call.
 template <typename T>

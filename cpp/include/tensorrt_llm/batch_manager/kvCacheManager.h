@@ -224,7 +224,8 @@ public:
     void rewind(SequenceId id, std::int64_t numTokens);
 
     //! Ends a sequence at any moment. Its findable blocks stay so while no one else needs the room, the deepest being
-    //! the first to go; the others become free, and its promise ends. While a copy from or to its blocks is under way
+    //! the first to go; the others become free, and its promise ends. With partial reuse the written head of its last,
+    //! incomplete block becomes findable too, for partial matches. While a copy from or to its blocks is under way
     //! they stay held. \param keep if false, what nobody else holds or builds on is not findable any more.
     //! \throws UnknownSequenceError
     void freeSequence(SequenceId id, bool keep = true);
@@ -341,6 +342,7 @@ private:
     bool makeFindable(Sequence& sequence, std::size_t index);
     void free(SequenceId id, bool keep);
     void release(Sequence& ending);
+    void keepTail(Sequence const& ending);
     void copyKeys(Sequence const& source, Sequence const& target, std::size_t first);
 
     // Blocks (kvCacheManagerBlocks.cpp).

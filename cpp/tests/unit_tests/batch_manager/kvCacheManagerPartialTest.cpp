@@ -42,14 +42,76 @@ BOOST_AUTO_TEST_CASE(aRepeatReusesAllButItsLastToken)
         KVCacheManager manager{config(8)};
         auto const prompt = text(0, length);
         BOOST_TEST(run(manager, prompt) == 0);
-        // Only whole blocks are findable, and of those all but the last token of the prompt.
-        auto const expected =
-            std::min(static_cast<std::int64_t>(length) - 1, static_cast<std::int64_t>(length / 4 * 4));
-        BOOST_TEST(probe(manager, prompt) == expected);
-        BOOST_TEST(run(manager, prompt) == expected);
-        BOOST_TEST(run(manager, prompt) == expected);
-        BOOST_TEST(manager.takeCopyPlan().entries.empty()); // it comes back as it was, so it is taken over
-        BOOST_TEST(manager.stats().cachedNumBlocks == static_cast<BlockId>(length / 4));
+        auto const expected = static_cast<std::int64_t>(length) - 1;
+        for (int repeat = 0; repeat < 3; ++repeat)
+        {
+            BOOST_TEST(probe(manager, prompt) == expected);
+            BOOST_TEST(run(manager, prompt) == expected);
+            // A whole block comes back as it was, so it is taken over; the head of an incomplete one is copied.
+            auto const plan = manager.takeCopyPlan();
+            BOOST_TEST(plan.entries.size() == (length > 1 && length % 4 > 1 ? 1u : 0u));
+            if (plan.ticket != 0)
+            {
+                manager.copiesDone(plan.ticket);
+            }
+            // Nothing is kept twice.
+            BOOST_TEST(manager.stats().cachedNumBlocks == static_cast<BlockId>((length + 3) / 4));
+            manager.checkIntegrity();
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(theWrittenHeadOfTheLastBlockIsKeptAndNothingBehindIt)
+{
+    KVCacheManager manager{config(8)};
+    add(manager, 1, text(0, 11));
+    manager.commit(1, 6);
+    BOOST_TEST(probe(manager, text(0, 11)) == 4); // not while the block may still be written
+    manager.freeSequence(1);
+    BOOST_TEST(probe(manager, text(0, 11)) == 6); // tokens 6 to 10 were never written
+    BOOST_TEST(probe(manager, text(0, 6)) == 5);
+    BOOST_TEST(probe(manager, changedAt(11, 5)) == 5);
+    BOOST_TEST(probe(manager, changedAt(11, 3)) == 3);
+
+    // A longer head of the same block is kept beside it, a shorter or equal one is not.
+    auto const before = manager.stats().cachedNumBlocks;
+    add(manager, 2, text(0, 8));
+    manager.commit(2, 7);
+    auto const plan = manager.takeCopyPlan();
+    manager.copiesDone(plan.ticket);
+    manager.freeSequence(2);
+    BOOST_TEST(probe(manager, text(0, 11)) == 7);
+    BOOST_TEST(manager.stats().cachedNumBlocks == before + 1);
+    BOOST_TEST(run(manager, text(0, 6)) == 5);
+    manager.copiesDone(manager.takeCopyPlan().ticket);
+    BOOST_TEST(manager.stats().cachedNumBlocks == before + 1);
+    manager.checkIntegrity();
+}
+
+BOOST_AUTO_TEST_CASE(anIncompleteBlockIsNotKeptWhereItMustNotBeShared)
+{
+    {
+        KVCacheManager manager{config(8)};
+        add(manager, 1, text(0, 6));
+        manager.commit(1, 6);
+        manager.freeSequence(1, false);
+        BOOST_TEST(probe(manager, text(0, 6)) == 0);
+    }
+    {
+        auto whole = config(8);
+        whole.enablePartialReuse = false;
+        KVCacheManager manager{whole};
+        BOOST_TEST(run(manager, text(0, 6)) == 0);
+        BOOST_TEST(probe(manager, text(0, 6)) == 4);
+        BOOST_TEST(manager.stats().cachedNumBlocks == 1);
+    }
+    {
+        // A prompt that holds the filler of incomplete blocks does not match what was never written.
+        KVCacheManager manager{config(8)};
+        BOOST_TEST(run(manager, text(0, 2)) == 0);
+        auto odd = text(0, 8);
+        std::fill(odd.tokens.begin() + 2, odd.tokens.end(), kNoToken);
+        BOOST_TEST(probe(manager, odd) == 2);
     }
 }
 
@@ -80,7 +142,7 @@ BOOST_AUTO_TEST_CASE(withoutCopyingABusyBlockIsNotUsedAndAnIdleOneIsTakenOver)
 {
     KVCacheManager manager{config(8, false)};
     add(manager, 1, text(0, 9));
-    manager.commit(1, 9);
+    manager.commit(1, 8); // nothing of the last block is written, so none of it is kept
     BOOST_TEST(probe(manager, changedAt(9, 6)) == 4);
     BOOST_TEST(add(manager, 2, changedAt(9, 6))->cachedTokens == 4);
     manager.freeSequence(2, false);
