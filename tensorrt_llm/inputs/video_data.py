@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class VideoData:
+class VideoClip:
     """Frames chosen from a video, when each is shown, and its sound.
 
     Everything here is part of the item's identity: the same pictures at other times, or under
