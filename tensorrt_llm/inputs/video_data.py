@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,7 +58,7 @@ class VideoClip:
             values = getattr(self, name)
             if len(values) != len(frames):
                 raise MediaError(f"the video has {len(frames)} frames and {len(values)} {name}")
-            if any(later < earlier for earlier, later in zip(values, values[1:], strict=False)):
+            if any(later < earlier for earlier, later in pairwise(values)):
                 raise MediaError(f"the video's {name} do not ascend")
         if not 0 <= self.frame_indices[0] <= self.frame_indices[-1] < self.total_num_frames:
             raise MediaError(

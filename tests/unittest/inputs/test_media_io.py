@@ -7,6 +7,7 @@ import io
 import re
 import struct
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -26,8 +27,10 @@ from tensorrt_llm.errors import (
     RequestError,
     UnsupportedModalityError,
 )
+from tensorrt_llm.inputs.decode_pool import DecodePool
 from tensorrt_llm.inputs.media_access import MediaAccess
 from tensorrt_llm.inputs.media_io import MediaLoader
+from tensorrt_llm.inputs.media_limits import MediaLimits
 from tensorrt_llm.inputs.multimodal_data import HASH_ALGORITHMS, AudioData, MediaHasher
 
 PART = "messages[0].content[1]"
@@ -44,9 +47,16 @@ def trusted(hasher) -> MediaLoader:
     return MediaLoader(MediaAccess(trusted=True), hasher)
 
 
+@pytest.fixture(scope="module")
+def pool() -> Iterator[DecodePool]:
+    pool = DecodePool(1)
+    yield pool
+    pool.close()
+
+
 @pytest.fixture
-def untrusted(hasher, tmp_path) -> MediaLoader:
-    return MediaLoader(MediaAccess(allowed_local_media_path=tmp_path), hasher)
+def untrusted(hasher, tmp_path, pool) -> MediaLoader:
+    return MediaLoader(MediaAccess(allowed_local_media_path=tmp_path), hasher, decoder=pool)
 
 
 @pytest.fixture
@@ -172,7 +182,7 @@ def image_misses() -> dict[str, object]:
 
 @pytest.mark.parametrize("algorithm", HASH_ALGORITHMS)
 def test_other_pictures_are_other_identities(algorithm):
-    loader = MediaLoader(MediaAccess(), MediaHasher(algorithm))
+    loader = MediaLoader(MediaAccess(trusted=True), MediaHasher(algorithm))
     first = {name: loader.load("image", source) for name, source in image_misses().items()}
     digests = {item.payload_digest for item in first.values()}
     assert len(digests) == len(first)
@@ -225,7 +235,7 @@ def clip_misses() -> dict[str, object]:
 
 @pytest.mark.parametrize("algorithm", HASH_ALGORITHMS)
 def test_other_clips_are_other_identities(algorithm):
-    loader = MediaLoader(MediaAccess(), MediaHasher(algorithm))
+    loader = MediaLoader(MediaAccess(trusted=True), MediaHasher(algorithm))
     first = {name: loader.load("audio", source) for name, source in clip_misses().items()}
     assert len({item.payload_digest for item in first.values()}) == len(first)
     for name, source in clip_misses().items():
@@ -338,7 +348,9 @@ def test_a_missing_file_is_an_error(trusted, untrusted, tmp_path):
 def test_limits_hold_for_everybody_and_every_door(hasher, tmp_path):
     data = image_bytes(picture(1))
     (tmp_path / "a.png").write_bytes(data)
-    loader = MediaLoader(MediaAccess(trusted=True, max_bytes=len(data) - 1), hasher)
+    loader = MediaLoader(
+        MediaAccess(trusted=True, limits=MediaLimits(max_bytes=len(data) - 1)), hasher
+    )
     for source in (data, str(tmp_path / "a.png"), data_uri(data, "image/png")):
         with pytest.raises(LimitExceededError, match="max_bytes") as raised:
             loader.load("image", source, part=PART)
@@ -346,7 +358,10 @@ def test_limits_hold_for_everybody_and_every_door(hasher, tmp_path):
         assert raised.value.part == PART
     with pytest.raises(LimitExceededError, match="max_bytes"):
         loader.load_base64("image", base64.b64encode(data).decode())
-    loader = MediaLoader(MediaAccess(max_pixels=27_999, max_audio_seconds=1.5), hasher)
+    loader = MediaLoader(
+        MediaAccess(trusted=True, limits=MediaLimits(max_pixels=27_999, max_audio_seconds=1.5)),
+        hasher,
+    )
     with pytest.raises(LimitExceededError, match="28000 pixels exceed max_pixels"):
         loader.load("image", data)
     with pytest.raises(LimitExceededError, match=r"2\.0 seconds exceed max_audio_seconds"):
@@ -355,9 +370,9 @@ def test_limits_hold_for_everybody_and_every_door(hasher, tmp_path):
 
 def test_other_modalities_are_named(untrusted):
     with pytest.raises(
-        UnsupportedModalityError, match="video; it takes: text, image, audio"
+        UnsupportedModalityError, match="smell; it takes: text, image, audio, video"
     ) as raised:
-        untrusted.load("video", b"", part=PART)
+        untrusted.load("smell", b"", part=PART)
     assert raised.value.part == PART
 
 
