@@ -14,7 +14,7 @@ All of them are immutable. Nothing after ``ProcessedPrompt`` looks at media byte
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NewType, TypeAlias, TypedDict
 
@@ -32,8 +32,10 @@ DIGEST_BYTES = 32
 
 class _PromptExtras(TypedDict, total=False):
     multi_modal_data: dict[str, Any]
+    multi_modal_embeddings: dict[str, Any]
     multi_modal_uuids: dict[str, Sequence[str | None] | str]
     mm_processor_kwargs: dict[str, Any]
+    media_io_kwargs: dict[str, dict[str, Any]]
 
 
 class TextPrompt(_PromptExtras):
@@ -90,6 +92,26 @@ class DeferredContent:
                 # What made it may hold the encoded bytes, which nobody needs any more.
                 self._load = None
             return self._content
+
+
+class DeferredInputs(Mapping[str, Any]):
+    """Encoder inputs that are made when they are first looked at.
+
+    Args:
+        load: Makes them; whatever it raises is raised by the look.
+    """
+
+    def __init__(self, load: Callable[[], Mapping[str, Any]]) -> None:
+        self._content = DeferredContent(load)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._content.get()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._content.get())
+
+    def __len__(self) -> int:
+        return len(self._content.get())
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ import numpy as np
 from PIL import Image
 
 from tensorrt_llm.errors import LimitExceededError, MediaError, RequestError
+from tensorrt_llm.inputs.media_limits import PILLOW_PIXEL_LIMIT
 from tensorrt_llm.inputs.payload_form import CANONICAL_IMAGE_MODES, as_numpy
 
 # Decoder processes import this module; loading torch would be most of their start.
@@ -53,9 +54,6 @@ IMAGE_FORMATS = (
     "JPEG2000",
     "ICO",
 )
-
-PILLOW_PIXEL_LIMIT = 178_956_970
-"""Pillow itself refuses larger images, so no limit of ours can be higher."""
 
 _ORIENTATION_TAG = 0x0112
 _UPRIGHT = {
@@ -258,6 +256,12 @@ def canonical_image(image: Image.Image, background: Color = WHITE) -> Image.Imag
         canonical = image.copy()
     canonical.info = {}
     return canonical
+
+
+def upright(image: Image.Image) -> Image.Image:
+    """The image as its orientation tag wants it seen; the same object if that is as it is."""
+    transpose = _UPRIGHT.get(_orientation(image))
+    return image if transpose is None else image.transpose(transpose)
 
 
 def _orientation(image: Image.Image) -> int:

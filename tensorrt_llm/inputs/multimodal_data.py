@@ -55,6 +55,7 @@ from PIL import Image
 from tensorrt_llm.errors import MediaError
 from tensorrt_llm.inputs.canonical_value import canonical_value, u64
 from tensorrt_llm.inputs.data import Digest
+from tensorrt_llm.inputs.mm_hashes import BaseModalityData, Chunks, item_chunks
 from tensorrt_llm.inputs.payload_form import PayloadPart, array_part, as_numpy, image_part
 from tensorrt_llm.inputs.video_data import VideoClip
 
@@ -80,7 +81,7 @@ _SAMPLE_SCALES: dict[str, tuple[float, float]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class AudioData:
+class AudioData(BaseModalityData):
     """One decoded clip.
 
     Args:
@@ -143,6 +144,11 @@ class AudioData:
         if array.ndim == 2 and array.shape[0] <= MAX_CHANNELS < array.shape[1]:
             samples = samples.T
         return cls(_as_samples(samples), sample_rate)
+
+    def hash_chunks(self) -> Chunks:
+        """The samples and the rate, for ``apply_mm_hashes``."""
+        yield b"<audio>"
+        yield from item_chunks((self.samples, self.sample_rate))
 
     @property
     def num_frames(self) -> int:
