@@ -94,7 +94,11 @@ class ServerConfig:
 
 
 class OpenAIServer:
-    """Serves an `LLM` over HTTP; ``app`` is the ASGI application.
+    """Serves an `LLM` over HTTP.
+
+    Attributes:
+        app: The ASGI application.
+        media_loader: Loads the media that requests name; counts what it decodes.
 
     Args:
         llm: The loaded model. The caller shuts it down.
@@ -105,7 +109,7 @@ class OpenAIServer:
         self._llm = llm
         self._config = config
         self._started = int(time.time())
-        self._loader = MediaLoader(
+        self.media_loader = MediaLoader(
             config.media_access,
             llm.hasher,
             memo=llm.media_memo,
@@ -232,7 +236,7 @@ class OpenAIServer:
         sources = [source for message in messages for source in message.media]
         io_options = read_io_options(body.media_io_kwargs)
         # One URL named twice in a request is one thing, and fetched once.
-        loader = self._loader.for_request()
+        loader = self.media_loader.for_request()
         load = partial(_load, loader, io_options=io_options, scope=body.cache_salt)
         items = await _all(self._in(self._media_threads, load, source) for source in sources)
         options = ChatOptions(
@@ -256,7 +260,7 @@ class OpenAIServer:
     ) -> ProcessedPrompt:
         process = partial(
             self._llm.preprocessor.process_inputs,
-            loader=self._loader,
+            loader=self.media_loader,
             add_special_tokens=body.add_special_tokens,
             scope=body.cache_salt,
         )
