@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -183,8 +184,12 @@ class _FrameIndex:
         """Numbers of the frames shown at that many times, spread evenly."""
         if count == 1:
             return [0]
+        if count == len(self.times):
+            return list(range(count))
         first, span = self.times[0], self.times[-1] - self.times[0]
-        shown = [first + step * span // (count - 1) for step in range(count)]
+        # A unit later where frames are further apart: containers round their times, some up.
+        late = min(1, min(b - a for a, b in pairwise(self.times)) // 2)
+        shown = [first + step * span // (count - 1) + late for step in range(count)]
         return [int(n) - 1 for n in np.searchsorted(self.times, shown, side="right")]
 
     def key_before(self, time: int) -> int:
