@@ -44,6 +44,7 @@ from tensorrt_llm.llmapi.preprocessor import ChatOptions
 from tensorrt_llm.serve.body_limit import BodyLimit
 from tensorrt_llm.serve.chat_utils import MediaSource, ParsedMessage, parse_messages
 from tensorrt_llm.serve.errors import error_response
+from tensorrt_llm.serve.json_body import JsonRoute
 from tensorrt_llm.serve.limits import DEFAULT_MAX_MEDIA_ITEMS, DEFAULT_MAX_REQUEST_BYTES
 from tensorrt_llm.serve.openai_protocol import (
     ChatCompletionRequest,
@@ -119,6 +120,7 @@ class OpenAIServer:
         self._media_threads = ThreadPoolExecutor(_MEDIA_THREADS, "media")
         self._prepare_threads = ThreadPoolExecutor(_PREPARE_THREADS, "prepare")
         self.app = FastAPI(title="trtllm-serve", version=__version__, lifespan=self._lifespan)
+        self.app.router.route_class = JsonRoute
         self.app.add_middleware(BodyLimit, max_bytes=config.max_request_bytes)
         for kind in (HTTPException, RequestValidationError):
             self.app.add_exception_handler(kind, _answer_error)
