@@ -54,7 +54,7 @@ def decode_audio(data: bytes, limits: MediaLimits) -> AudioData:
     if container is not None:
         check_whole(data, container)
     try:
-        file = soundfile.SoundFile(io.BytesIO(data))
+        file = soundfile.SoundFile(_Source(data))
     except Exception as error:  # Whatever a decoder raises over hostile bytes.
         if container is not None:
             return decode_sound(data, container, limits)
@@ -63,6 +63,16 @@ def decode_audio(data: bytes, limits: MediaLimits) -> AudioData:
     with file:
         audio = _read(file, limits)
         return _whole_mp3(data, audio, limits) if file.format == "MP3" else audio
+
+
+class _Source(io.BytesIO):
+    """Bytes for the sound library, which damaged files send to places before the first one."""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        try:
+            return super().seek(offset, whence)
+        except ValueError:
+            return self.tell()
 
 
 def _read(file: soundfile.SoundFile, limits: MediaLimits) -> AudioData:

@@ -48,7 +48,7 @@ class SingleFlight:
             result = work()
         except BaseException as error:
             self._land(key)
-            flight.set_exception(error)
+            flight.set_exception(_copied(error))
             raise
         self._land(key)
         flight.set_result(result)
@@ -64,8 +64,12 @@ def _wait(flight: Future[_Value]) -> _Value:
     error = flight.exception()
     if error is None:
         return flight.result()
-    # Errors of requests are marked with the part of the request, so they are not shared.
+    raise _copied(error) from error
+
+
+def _copied(error: BaseException) -> BaseException:
+    """Another error that says the same: errors get marked with the part of one request."""
     own = type(error).__new__(type(error))
     own.args = error.args
     own.__dict__.update(error.__dict__)
-    raise own from error
+    return own
