@@ -88,7 +88,7 @@ def _first_frame(data: bytes) -> int:
     for, since filling may look like one.
     """
     expected = _after_tags(data)
-    if expected == 0 or _frame(data, expected) is not None:
+    if expected == 0:
         return expected
     for position in range(expected, min(expected + _MAX_FILLING, len(data))):
         frame = _frame(data, position) if data[position] == 0xFF else None

@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 import soundfile
 
+from tensorrt_llm.errors import MediaError
 from tensorrt_llm.inputs.audio_form import decode_audio
 from tensorrt_llm.inputs.media_limits import MediaLimits
-from tensorrt_llm.inputs.mpeg_audio import count_mp3_samples
+from tensorrt_llm.inputs.mpeg_audio import (
+    check_adts_is_whole,
+    count_mp3_samples,
+    find_mpeg_audio,
+)
 
 LIMITS = MediaLimits()
 
@@ -87,3 +92,34 @@ def best_correlation(one: np.ndarray, other: np.ndarray) -> float:
 
 def test_the_same_with_a_header_is_read_whole() -> None:
     assert decode_audio(mp3(6.0, 16_000, 0.5), LIMITS).num_frames == 96_000
+
+
+def test_filling_behind_a_tag_is_passed_over() -> None:
+    data = mp3(2.0, 16_000, 0.5)
+    tag = b"ID3\x04\x00\x00\x00\x00\x02\x01" + bytes(257)
+    for filling in (bytes(500), b"\xff" * 500, b"\xff\xfb\x90\x00" + bytes(20)):
+        assert count_mp3_samples(tag + filling + data) == count_mp3_samples(data)
+        assert find_mpeg_audio(tag + filling + data) == "mp3"
+    assert count_mp3_samples(tag + bytes(10**6)) == 0
+
+
+def adts(payload: int = 100) -> bytes:
+    """A frame of AAC: header by ISO/IEC 13818-7, payload of zeros."""
+    length = 7 + payload
+    return bytes(
+        (0xFF, 0xF1, 0x50, 0x80 | length >> 11, length >> 3 & 255, (length & 7) << 5, 0)
+    ) + (bytes(payload))
+
+
+def test_aac_frames_are_found_and_counted() -> None:
+    tag = b"ID3\x04\x00\x00\x00\x00\x00\x05" + bytes(5)
+    for data in (adts(), adts() * 3, tag + adts(), adts(2000)):
+        assert find_mpeg_audio(data) == "aac"
+        check_adts_is_whole(data)
+        check_adts_is_whole(data + b"TAG")
+    for data in (b"", b"\xff\xf1", bytes(100), mp3(0.5, 16_000, 0.5)):
+        assert find_mpeg_audio(data) != "aac"
+        check_adts_is_whole(data)
+    for cut in (1, 50, 99):
+        with pytest.raises(MediaError, match=rf"{214 - cut} bytes, its last frame ends at 214"):
+            check_adts_is_whole((adts() * 2)[:-cut])
