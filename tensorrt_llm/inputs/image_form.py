@@ -186,7 +186,7 @@ def array_image(array: np.ndarray | torch.Tensor) -> Image.Image:
             f"an image of shape {tuple(array.shape)}; it has 2 axes, or 3 with 1, 3 or 4 channels"
         )
     height, width, channels = pixels.shape
-    if pixels.dtype == np.uint16:
+    if pixels.dtype.name == "uint16":
         if channels != 1:
             raise MediaError(f"a uint16 image has 1 channel, not {channels}")
         return Image.frombytes("I;16", (width, height), pixels.astype("<u2").tobytes())
