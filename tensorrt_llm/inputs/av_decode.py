@@ -158,9 +158,12 @@ def open_media(data: bytes, name: str) -> Iterator[MediaFile]:
     try:
         with av.open(io.BytesIO(data), format=name, options=options) as container:
             yield MediaFile(container, name)
-    except (RequestError, MemoryError):
+    except RequestError:
         raise
     except Exception as error:  # Decoders meet hostile bytes with every kind of exception.
+        # FFmpeg also says so of sizes that no machine has, out of damaged headers.
+        if isinstance(error, MemoryError) and not isinstance(error, av.error.FFmpegError):
+            raise
         raise MediaError(f"the {CONTAINERS[name]} file is truncated or damaged") from error
 
 

@@ -23,3 +23,9 @@ def test_the_files_that_are_mutated_are_good() -> None:
     for modality in ("image", "audio", "video"):
         for data in seeds()[modality]:
             decode_media(modality, data, resolve_options(modality, None, None), LIMITS)
+
+
+def test_inputs_that_once_were_faults_are_refused() -> None:
+    # FFmpeg calls the absurd size in this one a lack of memory.
+    report = run(1, first=30_866)
+    assert not report.faults and report.refused["video"] == 1
