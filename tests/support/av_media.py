@@ -62,6 +62,8 @@ def video_bytes(
         stream.gop_size = 6
         if codec == "libx264":
             stream.options = {"crf": "8", "preset": "veryfast", "bf": "2"}
+        if codec == "libx265":
+            stream.options = {"x265-params": "log-level=none"}
         if times is not None:
             stream.codec_context.time_base = Fraction(1, 1000)
         track = None
