@@ -7,7 +7,8 @@
 | `data` | - | the values that pass between these files |
 | `media_io` | URL, `data:` URI, path, bytes, PIL image, array | `MediaItem`, or one `MediaError` |
 | `media_access`, `media_fetch` | path or URL, rules | encoded bytes, or `MediaBlockedError` |
-| `image_form`, `audio_form` | encoded bytes or arrays | canonical image or `AudioData` |
+| `media_decode`, `decode_pool` | encoded bytes, options, limits | canonical media |
+| `image_form`, `audio_form`, `video_form` | encoded bytes or arrays | one canonical payload |
 | `multimodal_data` | canonical media, processing context | 32-byte digests |
 | `media_memo` | encoded bytes and options | digest and item of an earlier request |
 | `mm_hashes` | media objects | digests by upstream's functions |
