@@ -35,6 +35,12 @@ CANONICAL_IMAGE_MODES = tuple(_IMAGE_LAYOUTS)
 CHUNK_BYTES = 2**17
 """Size of a chunk that had to be copied: it stays in the cache until the hasher has read it."""
 
+# Arrays whose last axis is not the dense one take larger chunks, so that what is dense is read in
+# runs; and they are turned tile by tile, each small enough for the nearest cache.
+_TURNED_BYTES = 2**21
+_TILE_ROWS = 128
+_TILE_ROW_BYTES = 512
+
 # Types that NumPy lacks, and the one of equal width that carries their bits.
 _CARRIERS = {
     "bfloat16": "uint16",
@@ -126,11 +132,22 @@ def array_chunks(array: np.ndarray) -> Iterator[memoryview]:
     if array.flags.c_contiguous and array.dtype == little:
         yield array.reshape(-1).view(np.uint8).data
         return
-    buffer = np.empty(max(1, CHUNK_BYTES // array.itemsize), little)
+    most = _TURNED_BYTES if _dense_axis(array) != array.ndim - 1 else CHUNK_BYTES
+    buffer = np.empty(min(array.size, max(1, most // array.itemsize)), little)
     for block in _blocks(array, buffer.size):
         chunk = buffer[: block.size]
         _copy(chunk.reshape(block.shape), block)
         yield chunk.view(np.uint8).data
+
+
+def _dense_axis(array: np.ndarray) -> int:
+    """The axis along which values lie closest."""
+    steps = [abs(step) if length > 1 else np.inf for step, length in _axes(array)]
+    return min(range(array.ndim), key=lambda axis: (steps[axis], -axis)) if steps else -1
+
+
+def _axes(array: np.ndarray) -> Iterator[tuple[int, int]]:
+    return zip(array.strides, array.shape, strict=True)
 
 
 def _blocks(array: np.ndarray, most: int) -> Iterator[np.ndarray]:
@@ -152,9 +169,25 @@ def _copy(into: np.ndarray, block: np.ndarray) -> None:
     # NumPy runs its innermost loop over the last axis; over three channels it hardly gets going.
     if block.ndim > 1 and block.shape[-1] <= 4:
         for index in range(block.shape[-1]):
-            np.copyto(into[..., index], block[..., index])
-    else:
+            _copy(into[..., index], block[..., index])
+        return
+    axis = _dense_axis(block)
+    if axis == block.ndim - 1 or abs(block.strides[-1]) < _TILE_ROW_BYTES:
         np.copyto(into, block)
+        return
+    planes, sources = np.moveaxis(into, axis, -2), np.moveaxis(block, axis, -2)
+    for plane in np.ndindex(sources.shape[:-2]):
+        _turn(planes[plane], sources[plane])
+
+
+def _turn(into: np.ndarray, plane: np.ndarray) -> None:
+    """Copies a matrix whose columns are dense."""
+    rows, columns = _TILE_ROWS, _TILE_ROW_BYTES // plane.itemsize
+    for top in range(0, plane.shape[0], rows):
+        for left in range(0, plane.shape[1], columns):
+            here = np.s_[top : top + rows, left : left + columns]
+            # In its own order first: that reads each cache line once.
+            np.copyto(into[here], np.array(plane[here], order="K"))
 
 
 def image_part(image: Image.Image) -> PayloadPart:
