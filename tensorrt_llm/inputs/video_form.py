@@ -214,6 +214,8 @@ def _decode(file: MediaFile, stream: Any, index: _FrameIndex, chosen: list[int])
     """uint8 ``[len(chosen), height, width, 3]``."""
     wanted = sorted({index.times[number] for number in chosen})
     pictures: dict[int, np.ndarray] = {}
+    # Now, for decoding changes it: the limits were held against the size that the file declares.
+    size = stream.codec_context.width, stream.codec_context.height
     position = 0
     while position < len(wanted):
         key = index.key_before(wanted[position])
@@ -221,16 +223,14 @@ def _decode(file: MediaFile, stream: Any, index: _FrameIndex, chosen: list[int])
         while following < len(wanted) and index.key_before(wanted[following]) == key:
             following += 1
         run = wanted[position:following]
-        pictures.update(_decode_run(file, stream, key, run))
+        pictures.update(_decode_run(file, stream, key, run, size))
         position = following
-    shapes = {picture.shape for picture in pictures.values()}
-    if len(shapes) > 1:
-        sizes = ", ".join(f"{shape[1]}x{shape[0]}" for shape in sorted(shapes))
-        raise MediaError(f"the video changes its size: {sizes} pixels")
     return np.stack([pictures[index.times[number]] for number in chosen])
 
 
-def _decode_run(file: MediaFile, stream: Any, key: int, run: list[int]) -> dict[int, np.ndarray]:
+def _decode_run(
+    file: MediaFile, stream: Any, key: int, run: list[int], size: tuple[int, int]
+) -> dict[int, np.ndarray]:
     """The frames shown at some times, decoded from one key frame."""
     found: dict[int, np.ndarray] = {}
     # Where a container has no index, a jump may miss its place: then from the very start.
@@ -239,6 +239,7 @@ def _decode_run(file: MediaFile, stream: Any, key: int, run: list[int]) -> dict[
         for frame in file.container.decode(stream):
             time = frame.dts if frame.pts is None else frame.pts
             if time in run and time not in found:
+                _check_frame(frame, size)
                 found[time] = _upright(frame)
             if len(found) == len(run):
                 return found
@@ -249,9 +250,17 @@ def _decode_run(file: MediaFile, stream: Any, key: int, run: list[int]) -> dict[
     )
 
 
-def _upright(frame: Any) -> np.ndarray:
+def _check_frame(frame: Any, size: tuple[int, int]) -> None:
     if frame.is_corrupt:
         raise MediaError("a frame of the video is damaged")
+    if (frame.width, frame.height) != size:
+        raise MediaError(
+            f"the video changes its size: {size[0]}x{size[1]} and {frame.width}x{frame.height} "
+            "pixels"
+        )
+
+
+def _upright(frame: Any) -> np.ndarray:
     pixels = frame.to_ndarray(format="rgb24")
     quarters, rest = divmod(frame.rotation, 90)
     if rest:

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from fractions import Fraction
 
+import av
 import numpy as np
 import pytest
 from support.av_media import all_frames, frame_pixels, sound_bytes, video_bytes
@@ -202,6 +204,23 @@ def test_limits_carry_both_numbers(limits, message) -> None:
     with pytest.raises(LimitExceededError) as raised:
         decode(data, MediaLimits(**limits))
     assert str(raised.value) == message
+
+
+def test_a_video_that_changes_its_size_is_refused() -> None:
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format="matroska") as container:
+        stream = container.add_stream("mjpeg", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuvj420p"
+        for number, size in enumerate(((96, 64), (128, 96), (128, 96))):
+            packet = av.Packet(image_bytes(picture(number, *size), "JPEG"))
+            packet.stream, packet.time_base = stream, Fraction(1, 1000)
+            packet.pts = packet.dts = 100 * number
+            packet.is_keyframe = True
+            container.mux(packet)
+    assert decode(buffer.getvalue(), num_frames=1).frames.shape == (1, 64, 96, 3)
+    for count in (2, 3):
+        with pytest.raises(MediaError, match="changes its size: 96x64 and 128x96 pixels"):
+            decode(buffer.getvalue(), num_frames=count)
 
 
 def test_a_turned_video_is_decoded_upright() -> None:
