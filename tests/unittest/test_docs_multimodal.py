@@ -10,6 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+import numpy as np
+from PIL import Image
 
 from tensorrt_llm.commands.serve import serve
 from tensorrt_llm.inputs.audio_form import AUDIO_FORMATS
@@ -23,6 +25,8 @@ from tensorrt_llm.inputs.decode_pool import MAX_WORKERS
 from tensorrt_llm.inputs.image_form import IMAGE_FORMATS
 from tensorrt_llm.inputs.media_decode import MODALITIES, resolve_options
 from tensorrt_llm.inputs.media_limits import MediaLimits
+from tensorrt_llm.inputs.multimodal_data import AudioData, MediaHasher
+from tensorrt_llm.llmapi.llm_args import MultimodalConfig
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "multimodal.md").read_text(encoding="utf-8")
 
@@ -37,6 +41,30 @@ def table(*heads: str) -> dict[str, list[str]]:
 
 def names(cell: str, separator: str = ",") -> set[str]:
     return {name.strip() for name in cell.split(separator)}
+
+
+def test_digests() -> None:
+    picture = Image.frombytes("RGB", (2, 1), bytes([1, 2, 3, 4, 5, 6]))
+    clip = AudioData(np.array([0.5, -1, 0.25], np.float32), 16_000)
+    hasher, context = MediaHasher("blake3"), {"dynamic_hd": 36}
+    payload = hasher.payload_digest("image", picture)
+    expected = {
+        "payload P": payload,
+        "payload C": hasher.payload_digest("audio", clip),
+        "identity of P": hasher.identity("image", payload, context),
+        "identity of P with the caller's id id-1": hasher.identity(
+            "image", payload, context, "id-1"
+        ),
+    }
+    written = {name: cells[0] for name, cells in table("digest", "blake3").items()}
+    assert written == {name: digest.hex() for name, digest in expected.items() if digest}
+
+
+def test_picture_modes_and_memo() -> None:
+    for mode in Image.MODES:
+        assert re.search(rf"\b{mode.split(';')[0]}\b", PAGE), mode
+    bound = MultimodalConfig().media_memo_max_bytes
+    assert f"({bound // 2**20} MiB; 0 decodes every time)" in PAGE
 
 
 def test_formats() -> None:
