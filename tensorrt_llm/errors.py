@@ -81,6 +81,7 @@ class LimitExceededError(RequestError):
         self.limit = limit
         self.value = value
         self.maximum = maximum
+        self.unit = unit
 
 
 class UnsupportedModalityError(RequestError):

@@ -7,6 +7,7 @@ Options that set a field of `LlmArgs` take their default and their help from tha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,6 +51,26 @@ class GroupedCommand(click.Command):
         for heading, records in groups.items():
             with formatter.section(heading):
                 formatter.write_dl(records)
+
+
+class JsonMapping(click.ParamType):
+    """A JSON object, as text."""
+
+    name = "json"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, Any]:
+        """Parses the text."""
+        if isinstance(value, dict):
+            return value
+        try:
+            parsed = json.loads(value)
+        except ValueError as error:
+            self.fail(f"{value!r:.80} is no JSON: {error}", param, ctx)
+        if not isinstance(parsed, dict):
+            self.fail(f"{value!r:.80} is no JSON object", param, ctx)
+        return parsed
 
 
 def model_option(

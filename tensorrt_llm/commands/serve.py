@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import signal
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -25,7 +27,7 @@ from tensorrt_llm.commands.config import (
 )
 from tensorrt_llm.commands.listen import bind, url_of
 from tensorrt_llm.commands.serve_options import serve_options
-from tensorrt_llm.errors import ConfigurationError
+from tensorrt_llm.errors import ConfigurationError, RequestError
 from tensorrt_llm.llmapi.checkpoint import check_checkpoint
 from tensorrt_llm.llmapi.llm_args import LlmArgs, refuse_disaggregated
 from tensorrt_llm.logger import configure
@@ -76,9 +78,10 @@ def serve(context: click.Context, model: str, config: Path | None, **options: An
         check_checkpoint(args.model)
     except (ConfigurationError, NotImplementedError) as error:
         raise click.ClickException(str(error)) from None
+    _check_media_options(options)
+    access = _media_access(options)
     sockets = _listen(options["host"], options["port"])
     click.echo(f"trtllm-serve {__version__}, configuration:\n{describe_args(args)}")
-    access = _media_access(options)
     with _load(args) as llm:
         _run(llm, access, options, sockets)
 
@@ -95,6 +98,8 @@ def _run(
         media_access=access,
         max_request_bytes=options["max_request_bytes"],
         max_media_items=options["max_media_items"],
+        limit_mm_per_prompt=options["limit_mm_per_prompt"],
+        media_io_kwargs=options["media_io_kwargs"],
     )
     url = url_of(options["host"], sockets)
     click.echo(_describe_model(llm))
@@ -123,17 +128,43 @@ def _load(args: LlmArgs) -> LLM:
 
 def _media_access(options: dict[str, Any]) -> MediaAccess:
     from tensorrt_llm.inputs.media_access import MediaAccess
+    from tensorrt_llm.inputs.media_limits import MediaLimits
 
     given = ",".join(options["allowed_media_domains"])
     domains = tuple(host.strip() for host in given.split(",") if host.strip())
-    try:
+    with _blaming("--media_limits"):
+        limits = MediaLimits.from_mapping(options["media_limits"])
+    with _blaming("--allowed_media_domains"):
         return MediaAccess(
             allowed_local_media_path=options["allowed_local_media_path"],
             allowed_domains=domains or None,
             allow_loopback=options["allow_loopback_media"],
+            limits=limits,
         )
-    except ConfigurationError as error:
-        raise click.BadParameter(str(error), param_hint="'--allowed_media_domains'") from None
+
+
+def _check_media_options(options: dict[str, Any]) -> None:
+    from tensorrt_llm.inputs.media_decode import MODALITIES, resolve_options
+
+    for name in ("limit_mm_per_prompt", "media_io_kwargs"):
+        with _blaming(f"--{name}"):
+            for modality, value in options[name].items():
+                if modality not in MODALITIES:
+                    known = ", ".join(MODALITIES)
+                    raise ConfigurationError(f"unknown modality {modality!r}; known: {known}")
+                if name == "media_io_kwargs":
+                    resolve_options(modality, value, None)
+                elif type(value) is not int or value < 0:
+                    raise ConfigurationError(f"{modality}: a whole number from 0 on, not {value!r}")
+
+
+@contextmanager
+def _blaming(option: str) -> Iterator[None]:
+    """Turns a mistake into one of the command line's own, at that option."""
+    try:
+        yield
+    except (ConfigurationError, RequestError) as error:
+        raise click.BadParameter(str(error), param_hint=f"'{option}'") from None
 
 
 def _listen(host: str, port: int) -> list[socket.socket]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from tensorrt_llm.commands.config import model_option, server_option
+from tensorrt_llm.commands.config import JsonMapping, model_option, server_option
 from tensorrt_llm.llmapi.llm_args import DeviceName, ModelDtype
 from tensorrt_llm.logger import LEVELS
 from tensorrt_llm.serve.limits import DEFAULT_MAX_MEDIA_ITEMS, DEFAULT_MAX_REQUEST_BYTES
@@ -138,6 +138,32 @@ _OPTIONS = [
         show_default=True,
         type=_AT_LEAST_1,
         help="Most pieces of media in a request.",
+    ),
+    server_option(
+        "--limit_mm_per_prompt",
+        group=MEDIA,
+        type=JsonMapping(),
+        default="{}",
+        metavar="JSON",
+        help='Most pieces of media by modality in a request, for example {"image": 4}.',
+    ),
+    server_option(
+        "--media_limits",
+        group=MEDIA,
+        type=JsonMapping(),
+        default="{}",
+        metavar="JSON",
+        help='Limits of one piece of media, for example {"max_pixels": 20000000}; all names and '
+        "defaults are in docs/multimodal.md.",
+    ),
+    server_option(
+        "--media_io_kwargs",
+        group=MEDIA,
+        type=JsonMapping(),
+        default="{}",
+        metavar="JSON",
+        help="How media is decoded unless a request says otherwise, by modality, for example "
+        '{"video": {"num_frames": 32}}.',
     ),
     model_option(
         "--encoder_cache_max_bytes",

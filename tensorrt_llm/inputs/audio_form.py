@@ -16,6 +16,9 @@ import soxr
 
 from tensorrt_llm.errors import LimitExceededError, MediaError
 from tensorrt_llm.inputs.audio_container import check_not_truncated
+from tensorrt_llm.inputs.av_decode import CONTAINERS, decode_sound, find_container
+from tensorrt_llm.inputs.container_end import check_whole
+from tensorrt_llm.inputs.media_limits import MediaLimits
 from tensorrt_llm.inputs.mpeg_audio import count_mp3_samples
 from tensorrt_llm.inputs.multimodal_data import MAX_CHANNELS, AudioData
 
@@ -23,15 +26,20 @@ from tensorrt_llm.inputs.multimodal_data import MAX_CHANNELS, AudioData
 _MP3_PADDING = 4 * 1152
 
 AUDIO_FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "OGG", "MP3", "AIFF")
+"""Formats that the sound library reads. What it cannot read is tried with FFmpeg."""
+
+# Of these the sound library reads nothing, or another track than the sound.
+_ONLY_FFMPEG = ("mov", "matroska", "avi", "mpegts", "aac")
 
 
-def decode_audio(data: bytes, *, max_seconds: float, max_samples: int) -> AudioData:
+def decode_audio(data: bytes, limits: MediaLimits) -> AudioData:
     """Decodes an encoded clip, completely.
 
     Args:
-        data: The encoded file, in one of ``AUDIO_FORMATS``; the format is found by content.
-        max_seconds: Longest clip, checked before anything is decoded.
-        max_samples: Most samples over all channels, checked before anything is decoded.
+        data: The encoded file, in one of ``AUDIO_FORMATS`` or of ``av_decode.CONTAINERS``; the
+            format is found by content.
+        limits: Longest clip and most samples over all channels, checked before anything is
+            decoded where the file says how long it is, and again while decoding.
 
     Raises:
         MediaError: If the bytes are empty, no audio, truncated or damaged, or the clip is empty.
@@ -39,29 +47,48 @@ def decode_audio(data: bytes, *, max_seconds: float, max_samples: int) -> AudioD
     """
     if not data:
         raise MediaError("the audio is empty: 0 bytes")
+    container = find_container(data)
+    if container in _ONLY_FFMPEG:
+        return decode_sound(data, container, limits)
     check_not_truncated(data)
-    with _open(data) as file:
-        _check_header(file, max_seconds, max_samples)
-        try:
-            samples = file.read(dtype="float32")
-        except Exception as error:  # Whatever a decoder raises over hostile bytes.
-            raise MediaError(f"the {file.format} audio is truncated or damaged") from error
-        if len(samples) < file.frames:
-            raise MediaError(f"the audio is truncated: {len(samples)} of {file.frames} frames")
-        if file.format == "MP3":
-            _check_mp3_is_whole(data, len(samples))
-        return AudioData(samples, file.samplerate)
-
-
-def _open(data: bytes) -> soundfile.SoundFile:
+    if container is not None:
+        check_whole(data, container)
     try:
-        return soundfile.SoundFile(io.BytesIO(data))
-    except Exception as error:  # As above.
-        known = ", ".join(AUDIO_FORMATS)
+        file = soundfile.SoundFile(_Source(data))
+    except Exception as error:  # Whatever a decoder raises over hostile bytes.
+        if container is not None:
+            return decode_sound(data, container, limits)
+        known = ", ".join((*AUDIO_FORMATS, *(CONTAINERS[name] for name in _ONLY_FFMPEG)))
         raise MediaError(f"{len(data)} bytes that are no readable audio ({known})") from error
+    with file:
+        audio = _read(file, limits)
+        return _whole_mp3(data, audio, limits) if file.format == "MP3" else audio
 
 
-def _check_header(file: soundfile.SoundFile, max_seconds: float, max_samples: int) -> None:
+class _Source(io.BytesIO):
+    """Bytes for the sound library, which damaged files send to places before the first one."""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        try:
+            return super().seek(offset, whence)
+        except ValueError:
+            return self.tell()
+
+
+def _read(file: soundfile.SoundFile, limits: MediaLimits) -> AudioData:
+    _check_header(file, limits)
+    try:
+        samples = file.read(dtype="float32")
+    except MemoryError:
+        raise
+    except Exception as error:  # As above.
+        raise MediaError(f"the {file.format} audio is truncated or damaged") from error
+    if len(samples) < file.frames:
+        raise MediaError(f"the audio is truncated: {len(samples)} of {file.frames} frames")
+    return AudioData(samples, file.samplerate)
+
+
+def _check_header(file: soundfile.SoundFile, limits: MediaLimits) -> None:
     if file.format not in AUDIO_FORMATS:
         known = ", ".join(AUDIO_FORMATS)
         raise MediaError(f"audio of format {file.format} is not taken; known formats: {known}")
@@ -72,20 +99,21 @@ def _check_header(file: soundfile.SoundFile, max_seconds: float, max_samples: in
             f"the audio has {file.channels} channels; at most {MAX_CHANNELS} are taken"
         )
     seconds, samples = file.frames / file.samplerate, file.frames * file.channels
-    if seconds > max_seconds:
-        raise LimitExceededError("max_audio_seconds", seconds, max_seconds, "seconds")
-    if samples > max_samples:
-        raise LimitExceededError("max_audio_samples", samples, max_samples, "samples")
+    if seconds > limits.max_audio_seconds:
+        raise LimitExceededError("max_audio_seconds", seconds, limits.max_audio_seconds, "seconds")
+    if samples > limits.max_audio_samples:
+        raise LimitExceededError("max_audio_samples", samples, limits.max_audio_samples, "samples")
 
 
-def _check_mp3_is_whole(data: bytes, decoded: int) -> None:
-    """Refuses an MP3 of which the library, misled by the first bit rate, read a part only."""
+def _whole_mp3(data: bytes, audio: AudioData, limits: MediaLimits) -> AudioData:
+    """The clip, read again where the library, misled by the first bit rate, stopped early."""
     held = count_mp3_samples(data)
-    if decoded < held - _MP3_PADDING:
-        raise MediaError(
-            f"the MP3 does not say how long it is, and only {decoded} of its {held} frames can be "
-            "decoded; send it with a length header (Xing), or as WAV or FLAC"
-        )
+    if audio.num_frames >= held - _MP3_PADDING:
+        return audio
+    again = decode_sound(data, "mp3", limits)
+    if again.num_frames < held - _MP3_PADDING:
+        raise MediaError(f"the MP3 is damaged: {again.num_frames} of {held} frames can be decoded")
+    return again
 
 
 def to_model_rate(audio: AudioData, rate: int) -> np.ndarray:

@@ -13,12 +13,16 @@ All of them are immutable. Nothing after ``ProcessedPrompt`` looks at media byte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NewType, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, NewType, TypeAlias, TypedDict
 
 import numpy as np
-import torch
+
+# Decoder processes import this module; loading torch would be most of their start.
+if TYPE_CHECKING:
+    import torch
 
 Digest = NewType("Digest", bytes)
 """32 bytes that stand for content. A distinct type, so that plain bytes are not taken for one."""
@@ -28,8 +32,10 @@ DIGEST_BYTES = 32
 
 class _PromptExtras(TypedDict, total=False):
     multi_modal_data: dict[str, Any]
+    multi_modal_embeddings: dict[str, Any]
     multi_modal_uuids: dict[str, Sequence[str | None] | str]
     mm_processor_kwargs: dict[str, Any]
+    media_io_kwargs: dict[str, dict[str, Any]]
 
 
 class TextPrompt(_PromptExtras):
@@ -65,13 +71,57 @@ def prompt_inputs(inputs: PromptInputs) -> TextPrompt | TokensPrompt:
     )
 
 
+class DeferredContent:
+    """Content that is made when it is first asked for, once, whichever thread asks.
+
+    Args:
+        load: Makes the content. What it raises is raised to whoever asked; the next who asks has
+            it tried again.
+    """
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._lock = threading.Lock()
+        self._load: Callable[[], Any] | None = load
+        self._content: Any = None
+
+    def get(self) -> Any:
+        """The content."""
+        with self._lock:
+            if self._load is not None:
+                self._content = self._load()
+                # What made it may hold the encoded bytes, which nobody needs any more.
+                self._load = None
+            return self._content
+
+
+class DeferredInputs(Mapping[str, Any]):
+    """Encoder inputs that are made when they are first looked at.
+
+    Args:
+        load: Makes them; whatever it raises is raised by the look.
+    """
+
+    def __init__(self, load: Callable[[], Mapping[str, Any]]) -> None:
+        self._content = DeferredContent(load)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._content.get()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._content.get())
+
+    def __len__(self) -> int:
+        return len(self._content.get())
+
+
 @dataclass(frozen=True, eq=False)
 class MediaItem:
-    """One decoded piece of media in canonical form.
+    """One piece of media in canonical form.
 
     Attributes:
-        modality: ``"image"`` or ``"audio"``.
-        data: The canonical payload: a ``PIL.Image.Image`` or an ``AudioData``.
+        modality: ``"image"``, ``"audio"`` or ``"video"``.
+        content: The canonical payload (see ``data``), or the means to make it. The latter where
+            the digest was known without decoding.
         payload_digest: Digest of modality and canonical payload; None where content could not be
             established, which makes the item's tokens unshareable and changes nothing else.
         uuid: The caller's id, mixed into the identity, never a replacement for content.
@@ -79,10 +129,20 @@ class MediaItem:
     """
 
     modality: str
-    data: Any
+    content: Any = field(repr=False)
     payload_digest: Digest | None
     uuid: str | None = None
     part: str | None = None
+
+    @property
+    def data(self) -> Any:
+        """The payload: a ``PIL.Image.Image`` or an ``AudioData``. Decodes now if it was deferred.
+
+        Raises:
+            MediaError: If deferred content cannot be made after all.
+        """
+        content = self.content
+        return content.get() if isinstance(content, DeferredContent) else content
 
 
 @dataclass(frozen=True)
@@ -145,7 +205,8 @@ class ProcessedItem:
             cross-item context, caller id); None if unknown, then nothing from the item's first
             token on is shared.
         runs: Exact placeholder runs in prompt order. Every token in them is one row.
-        encoder_inputs: Tensors for the family's encoder, for this item alone.
+        encoder_inputs: Tensors for the family's encoder, for this item alone. Making them may
+            wait for the first look, which then raises whatever goes wrong.
         encoder_kwargs: Further arguments of the encoder call, for example the projection mode.
         uuid: The caller's id, echoed in events.
         part: Where the item stood in the request, for messages.

@@ -6,7 +6,7 @@
 |---|---|---|
 | local file | any regular file | below ``allowed_local_media_path``, off until given |
 | http, https | any address | public addresses, and hosts in ``allowed_domains`` if given |
-| bytes, pixels, seconds, time | limits apply | limits apply |
+| sizes and times (``media_limits``) | limits apply | limits apply |
 
 A refusal reads the same whether or not the target exists.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
@@ -28,7 +28,7 @@ from tensorrt_llm.errors import (
     MediaBlockedError,
     MediaError,
 )
-from tensorrt_llm.inputs.image_form import PILLOW_PIXEL_LIMIT
+from tensorrt_llm.inputs.media_limits import MediaLimits
 
 _FILE_URI = re.compile(r"file:(?://(?P<host>[^/]*)|(?!//))(?P<path>/.*)", re.IGNORECASE | re.DOTALL)
 
@@ -42,40 +42,19 @@ class MediaAccess:
         allowed_local_media_path: Folder whose files an untrusted caller may name.
         allowed_domains: Hosts that an untrusted caller may name, compared in full; None for any.
         allow_loopback: Whether loopback addresses count as public, for tests and sidecars.
-        max_bytes: Most encoded bytes of an item.
-        timeout_s: Most seconds for fetching an item, redirects included.
-        max_redirects: Most redirects that are followed.
-        max_pixels: Most pixels of an image.
-        max_audio_seconds: Longest clip.
-        max_audio_samples: Most samples of a clip over all channels.
+        limits: How much is taken; the same for everybody.
 
     Raises:
-        ConfigurationError: If a limit is out of range, the folder is none, or a host is no host.
+        ConfigurationError: If the folder is none, or a host is no host.
     """
 
     trusted: bool = False
     allowed_local_media_path: Path | None = None
     allowed_domains: tuple[str, ...] | None = None
     allow_loopback: bool = False
-    max_bytes: int = 200 * 2**20
-    timeout_s: float = 30.0
-    max_redirects: int = 5
-    max_pixels: int = PILLOW_PIXEL_LIMIT
-    max_audio_seconds: float = 1800.0
-    max_audio_samples: int = 2**27
+    limits: MediaLimits = field(default_factory=MediaLimits)
 
     def __post_init__(self) -> None:
-        for name in ("max_bytes", "timeout_s", "max_pixels", "max_audio_seconds"):
-            if not getattr(self, name) > 0:
-                raise ConfigurationError(f"{name} is positive, not {getattr(self, name)}")
-        if not self.max_audio_samples > 0:
-            raise ConfigurationError(f"max_audio_samples is positive, not {self.max_audio_samples}")
-        if self.max_redirects < 0:
-            raise ConfigurationError(f"max_redirects is not negative, not {self.max_redirects}")
-        if self.max_pixels > PILLOW_PIXEL_LIMIT:
-            raise ConfigurationError(
-                f"max_pixels is at most {PILLOW_PIXEL_LIMIT}, not {self.max_pixels}"
-            )
         if self.allowed_local_media_path is not None:
             root = Path(os.path.realpath(self.allowed_local_media_path))
             if not root.is_dir():
@@ -146,17 +125,18 @@ def read_local_file(path: str | os.PathLike[str], access: MediaAccess) -> bytes:
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise MediaError("the path names something other than a regular file")
+    most = access.limits.max_bytes
     with open(descriptor, "rb") as file:
         size = status.st_size
-        if size <= access.max_bytes:
+        if size <= most:
             try:
-                data = file.read(access.max_bytes + 1)
+                data = file.read(most + 1)
             except OSError as error:
                 raise MediaError(f"the file cannot be read: {error.strerror}") from error
             # The file may have grown since it was measured.
             size = len(data)
-        if size > access.max_bytes:
-            raise LimitExceededError("max_bytes", size, access.max_bytes, "bytes")
+        if size > most:
+            raise LimitExceededError("max_bytes", size, most, "bytes")
         return data
 
 

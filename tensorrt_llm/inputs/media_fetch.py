@@ -169,24 +169,24 @@ class MediaFetcher:
             MediaFetchError: If the answer is no success, breaks off, or takes too long.
             LimitExceededError: If the body has more than ``max_bytes``.
         """
-        access = self._access
-        deadline = _Deadline(access.timeout_s)
+        limits = self._access.limits
+        deadline = _Deadline(limits.timeout_s)
         try:
             hop = _parse(url)
-            for _ in range(access.max_redirects + 1):
+            for _ in range(limits.max_redirects + 1):
                 answer = self._get(hop, deadline)
                 if isinstance(answer, bytes):
                     return answer
                 hop = _parse(answer.location, base=hop)
         except httpcore.TimeoutException as error:
             raise MediaFetchError(
-                f"the media did not arrive within {access.timeout_s:g} s"
+                f"the media did not arrive within {limits.timeout_s:g} s"
             ) from error
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
             raise MediaFetchError(
                 "the connection to the media's host failed or broke off"
             ) from error
-        raise MediaFetchError(f"the media is behind more than {access.max_redirects} redirects")
+        raise MediaFetchError(f"the media is behind more than {limits.max_redirects} redirects")
 
     def _get(self, url: httpx.URL, deadline: _Deadline) -> bytes | _Redirect:
         backend = _PinnedBackend(self._checked_addresses(url, deadline), deadline)
@@ -251,7 +251,7 @@ class MediaFetcher:
             raise MediaFetchError(
                 "the media's host sent a compressed body, which was not asked for"
             )
-        limit = self._access.max_bytes
+        limit = self._access.limits.max_bytes
         declared = headers.get(b"content-length", b"")
         if declared.isdigit() and int(declared) > limit:
             raise LimitExceededError("max_bytes", int(declared), limit, "bytes")

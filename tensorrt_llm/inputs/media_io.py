@@ -1,26 +1,34 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""The one door for media: whatever form it comes in, it leaves as a decoded, digested item.
+"""The one door for media: whatever form it comes in, it leaves as a digested item.
 
-| source | image | audio |
-|---|---|---|
-| str: `http:`, `https:`, `data:` or `file:` URL, or a path | yes | yes |
-| path object, bytes, bytearray, memoryview | yes | yes |
-| base64 text (:meth:`MediaLoader.load_base64`) | yes | yes |
-| Pillow image | yes | - |
-| ndarray or tensor (see ``image_form.array_image``) | yes | - |
-| ``AudioData``, or (samples, sample rate) | - | yes |
+| source | image | audio | video |
+|---|---|---|---|
+| str: `http:`, `https:`, `data:` or `file:` URL, or a path | yes | yes | yes |
+| path object, bytes, bytearray, memoryview | yes | yes | yes |
+| base64 text (:meth:`MediaLoader.load_base64`) | yes | yes | yes |
+| Pillow image | yes | - | - |
+| ndarray or tensor (see ``image_form.array_image``) | yes | - | - |
+| ``AudioData``, or (samples, sample rate) | - | yes | - |
+| ``VideoClip`` | - | - | yes |
+| ``EmbeddingData`` | yes | yes | yes |
 
 The media type that a sender claims is never looked at; content decides. What is handed in is
 copied, so later changes to the caller's object change nothing.
+
+Encoded media whose digest a memo knows is not decoded before someone looks at it. Equal encoded
+media that several threads load at once is decoded by one of them.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import re
-from collections.abc import Callable
-from typing import Any
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -32,17 +40,58 @@ from tensorrt_llm.errors import (
     RequestError,
     UnsupportedModalityError,
 )
-from tensorrt_llm.inputs.audio_form import decode_audio
-from tensorrt_llm.inputs.data import MediaItem
+from tensorrt_llm.inputs.data import DeferredContent, Digest, MediaItem
 from tensorrt_llm.inputs.data_uri import decode_base64, decode_data_uri
-from tensorrt_llm.inputs.image_form import array_image, canonical_image, decode_image, model_image
+from tensorrt_llm.inputs.decode_pool import DecodePool
+from tensorrt_llm.inputs.image_form import array_image, canonical_image, model_image
 from tensorrt_llm.inputs.media_access import MediaAccess, file_uri_path, read_local_file
+from tensorrt_llm.inputs.media_decode import (
+    MODALITIES,
+    CanonicalMedia,
+    decode_media,
+    resolve_options,
+)
 from tensorrt_llm.inputs.media_fetch import MediaFetcher
-from tensorrt_llm.inputs.multimodal_data import AudioData, MediaHasher
-
-MODALITIES = ("image", "audio")
+from tensorrt_llm.inputs.media_limits import MediaLimits
+from tensorrt_llm.inputs.multimodal_data import AudioData, EmbeddingData, MediaHasher
+from tensorrt_llm.inputs.single_flight import SingleFlight
+from tensorrt_llm.inputs.video_data import VideoClip
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+class Decoder(Protocol):
+    """What turns bytes into media: ``decode_media``, or a `DecodePool`."""
+
+    def __call__(
+        self, modality: str, data: bytes, options: Mapping[str, Any], limits: MediaLimits, /
+    ) -> CanonicalMedia:
+        """As ``decode_media``."""
+        ...
+
+
+class PayloadMemo(Protocol):
+    """What remembers the digests of encoded media. Safe to use from many threads."""
+
+    def key(
+        self,
+        modality: str,
+        raw: bytes,
+        options: Mapping[str, Any],
+        *,
+        form: str = "",
+        scope: str | None = None,
+    ) -> Any:
+        """Name of encoded content under everything that decides what it decodes to."""
+        ...
+
+    def payload_digest(self, key: Any) -> Digest | None:
+        """The digest remembered under a key."""
+        ...
+
+    def remember_payload(self, key: Any, digest: Digest) -> None:
+        """Remembers the digest of content that was decoded."""
+        ...
 
 
 class MediaLoader:
@@ -52,36 +101,93 @@ class MediaLoader:
         access: What may be named, and how much is taken.
         hasher: Makes the payload digests.
         fetcher: Fetches remote media; by default under ``access``.
+        decoder: Decodes; by default in this process for trusted callers, who hand in their own
+            files, and in processes that can be killed for all others.
+        memo: Remembers digests of encoded media, so that repeats are not decoded.
+        default_options: Decoding options by modality, as in ``media_io_kwargs``; those of a call
+            win.
+
+    Raises:
+        RequestError: If a default option is unknown or out of range.
     """
 
     def __init__(
-        self, access: MediaAccess, hasher: MediaHasher, *, fetcher: MediaFetcher | None = None
+        self,
+        access: MediaAccess,
+        hasher: MediaHasher,
+        *,
+        fetcher: MediaFetcher | None = None,
+        decoder: Decoder | None = None,
+        memo: PayloadMemo | None = None,
+        default_options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self._access = access
         self._hasher = hasher
         self._fetcher = fetcher or MediaFetcher(access)
+        self._decoder = decoder or (decode_media if access.trusted else DecodePool())
+        self._memo = memo
+        self._default_options = dict(default_options or {})
+        for modality, options in self._default_options.items():
+            _check_modality(modality, "media_io_kwargs")
+            resolve_options(modality, options, None)
+        self._decodings = SingleFlight()
+        self._fetches: SingleFlight | None = None
+        self._counter = _Counter()
+
+    def for_request(self) -> MediaLoader:
+        """The same loader, for the items of one request: one URL is fetched once."""
+        loader = copy.copy(self)
+        loader._fetches = SingleFlight(keeps=True)
+        return loader
+
+    @property
+    def decodes(self) -> int:
+        """How many times encoded media was decoded."""
+        return self._counter.value
 
     def load(
-        self, modality: str, source: Any, *, part: str | None = None, uuid: str | None = None
+        self,
+        modality: str,
+        source: Any,
+        *,
+        part: str | None = None,
+        uuid: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        scope: str | None = None,
     ) -> MediaItem:
-        """Loads one item and decodes it completely.
+        """Loads one item. Unless its digest is known, it is decoded completely.
 
         Args:
-            modality: ``"image"`` or ``"audio"``.
+            modality: One of ``media_decode.MODALITIES``.
             source: One of the forms in the table above.
             part: Where the item stands in the request, for messages.
             uuid: The caller's id.
+            options: Decoding options of this modality, as in ``media_io_kwargs``.
+            scope: Tenant: work and memory are shared only with loads of the same one.
 
         Returns:
-            The item. Its data is an RGB ``PIL.Image.Image``, or the ``AudioData`` as decoded.
+            The item. Its data is an RGB ``PIL.Image.Image``, the ``AudioData`` or ``VideoClip`` as
+            decoded, or the ``EmbeddingData``.
 
         Raises:
             MediaError: If the media cannot be read; MediaBlockedError if it may not be, and
                 MediaFetchError if it cannot be fetched.
             LimitExceededError: If it is over a limit.
             UnsupportedModalityError: If the modality is another one.
+            RequestError: If an option is unknown or out of range.
         """
-        return self._item(modality, lambda: self._resolve(source), part, uuid)
+
+        def work(load: _Load) -> tuple[Any, Digest]:
+            if isinstance(source, str) and _scheme(source) == "data":
+                return self._from_text(load, "data", source, decode_data_uri)
+            encoded = self._encoded(source)
+            return (
+                self._from_object(load, source)
+                if encoded is None
+                else (self._from_bytes(load, encoded))
+            )
+
+        return self._item(modality, work, part, uuid, options, scope)
 
     def load_base64(
         self,
@@ -91,6 +197,8 @@ class MediaLoader:
         *,
         part: str | None = None,
         uuid: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        scope: str | None = None,
     ) -> MediaItem:
         """Loads one item from base64 text, as in an ``input_audio`` part.
 
@@ -100,58 +208,134 @@ class MediaLoader:
             format: What the sender takes the format to be. Only named in messages.
             part: As in :meth:`load`.
             uuid: As in :meth:`load`.
+            options: As in :meth:`load`.
+            scope: As in :meth:`load`.
 
         Raises:
             MediaError: As :meth:`load`.
             LimitExceededError: As :meth:`load`.
             UnsupportedModalityError: As :meth:`load`.
+            RequestError: As :meth:`load`.
         """
 
-        def decode() -> bytes:
+        def work(load: _Load) -> tuple[Any, Digest]:
             if not isinstance(data, str):
                 raise MediaError(f"base64 data is a str, not {type(data).__name__}")
-            return decode_base64(data, max_bytes=self._access.max_bytes)
+            return self._from_text(load, "base64", data, decode_base64)
 
         try:
-            return self._item(modality, decode, part, uuid)
+            return self._item(modality, work, part, uuid, options, scope)
         except MediaError as error:
             if format is not None:
                 error.message += f" (declared format: {format!r})"
             raise
 
     def _item(
-        self, modality: str, resolve: Callable[[], Any], part: str | None, uuid: str | None
+        self,
+        modality: str,
+        work: Callable[[_Load], tuple[Any, Digest]],
+        part: str | None,
+        uuid: str | None,
+        options: Mapping[str, Any] | None,
+        scope: str | None,
     ) -> MediaItem:
-        if modality not in MODALITIES:
-            raise UnsupportedModalityError(modality, MODALITIES, part=part)
+        _check_modality(modality, part)
         try:
             if uuid is not None and not isinstance(uuid, str):
                 raise MediaError(f"a media uuid is a str or None, not {type(uuid).__name__}")
-            source = resolve()
-            canonical = self._image(source) if modality == "image" else self._audio(source)
-            digest = self._hasher.payload_digest(modality, canonical)
-            data = model_image(canonical) if isinstance(canonical, Image.Image) else canonical
-            return MediaItem(modality, data, digest, uuid=uuid, part=part)
+            defaults = self._default_options.get(modality)
+            load = _Load(modality, resolve_options(modality, defaults, options), scope)
+            content, digest = work(load)
+            return MediaItem(modality, content, digest, uuid=uuid, part=part)
         except RequestError as error:
             if part is not None:
                 error.at(part)
             raise
 
-    def _resolve(self, source: Any) -> Any:
-        """Encoded bytes of whatever names or holds some; other sources as they are."""
+    def _from_text(
+        self, load: _Load, form: str, text: str, decode: Callable[..., bytes]
+    ) -> tuple[Any, Digest]:
+        """An item out of text that holds its bytes.
+
+        The memo knows the text as well, so that a repeat is not even brought to bytes.
+        """
+        most = self._access.limits.max_bytes
+        key = self._memo_key(load, text.encode("utf-8", "surrogatepass"), form)
+        known = self._known(key)
+        if known is not None:
+            again = DeferredContent(lambda: self._decode(load, decode(text, max_bytes=most))[0])
+            return again, known
+        content, digest = self._from_bytes(load, decode(text, max_bytes=most))
+        self._remember(key, digest)
+        return content, digest
+
+    def _from_bytes(self, load: _Load, data: bytes) -> tuple[Any, Digest]:
+        key = self._memo_key(load, data)
+        known = self._known(key)
+        if known is not None:
+            return DeferredContent(lambda: self._decode(load, data)[0]), known
+        content, digest = self._decodings.do(
+            (load.modality, load.scope, repr(sorted(load.options.items())), data),
+            lambda: self._decode(load, data),
+        )
+        self._remember(key, digest)
+        return content, digest
+
+    def _decode(self, load: _Load, data: bytes) -> tuple[Any, Digest]:
+        self._counter.add()
+        canonical = self._decoder(load.modality, data, load.options, self._access.limits)
+        return self._finished(load, canonical)
+
+    def _from_object(self, load: _Load, source: Any) -> tuple[Any, Digest]:
+        if isinstance(source, EmbeddingData):
+            return self._finished(load, source)
+        if load.modality == "image":
+            image = _image(source)
+            return self._finished(
+                load, canonical_image(image, load.options["rgba_background_color"])
+            )
+        return self._finished(load, _audio(source) if load.modality == "audio" else _video(source))
+
+    def _finished(self, load: _Load, canonical: Any) -> tuple[Any, Digest]:
+        digest = self._hasher.payload_digest(load.modality, canonical)
+        seen = model_image(canonical) if isinstance(canonical, Image.Image) else canonical
+        return seen, digest
+
+    def _memo_key(self, load: _Load, raw: bytes, form: str = "") -> Hashable:
+        if self._memo is None:
+            return None
+        decides = {
+            "options": load.options,
+            "limits": self._access.limits.of_content(load.modality),
+        }
+        return self._memo.key(load.modality, raw, decides, form=form, scope=load.scope)
+
+    def _known(self, key: Hashable) -> Digest | None:
+        return None if self._memo is None else self._memo.payload_digest(key)
+
+    def _remember(self, key: Hashable, digest: Digest) -> None:
+        if self._memo is not None:
+            self._memo.remember_payload(key, digest)
+
+    def _encoded(self, source: Any) -> bytes | None:
+        """Encoded bytes of whatever names or holds some; None for other sources."""
         if isinstance(source, str):
             return self._read_named(source)
         if isinstance(source, os.PathLike):
             return read_local_file(os.fsdecode(source), self._access)
-        return source
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            size, most = memoryview(source).nbytes, self._access.limits.max_bytes
+            if size > most:
+                raise LimitExceededError("max_bytes", size, most, "bytes")
+            return bytes(source)
+        return None
 
     def _read_named(self, name: str) -> bytes:
-        match = _SCHEME.match(name)
-        scheme = match[1].lower() if match else ""
+        scheme = _scheme(name)
         if scheme in ("http", "https"):
-            return self._fetcher.fetch(name)
-        if scheme == "data":
-            return decode_data_uri(name, max_bytes=self._access.max_bytes)
+            if self._fetches is None:
+                return self._fetcher.fetch(name)
+            return self._fetches.do(name, lambda: self._fetcher.fetch(name))
         if scheme == "file":
             return read_local_file(file_uri_path(name), self._access)
         if scheme:
@@ -163,38 +347,64 @@ class MediaLoader:
             raise MediaError("the media's URL or path is empty")
         return read_local_file(name, self._access)
 
-    def _encoded(self, source: Any) -> bytes | None:
-        if isinstance(source, (bytes, bytearray, memoryview)):
-            data = bytes(source)
-            if len(data) > self._access.max_bytes:
-                raise LimitExceededError("max_bytes", len(data), self._access.max_bytes, "bytes")
-            return data
-        return None
 
-    def _image(self, source: Any) -> Image.Image:
-        if (data := self._encoded(source)) is not None:
-            source = decode_image(data, max_pixels=self._access.max_pixels)
-        elif isinstance(source, (np.ndarray, torch.Tensor)):
-            source = array_image(source)
-        elif not isinstance(source, Image.Image):
-            raise _not_taken(source, "a Pillow image or an array")
-        return canonical_image(source)
+@dataclass(frozen=True)
+class _Load:
+    """What is the same for all steps of loading an item."""
 
-    def _audio(self, source: Any) -> AudioData:
-        if (data := self._encoded(source)) is not None:
-            return decode_audio(
-                data,
-                max_seconds=self._access.max_audio_seconds,
-                max_samples=self._access.max_audio_samples,
-            )
-        if isinstance(source, AudioData):
-            source = (source.samples, source.sample_rate)
-        if not isinstance(source, (tuple, list)) or len(source) != 2:
-            raise _not_taken(source, "AudioData or (samples, sample rate)")
-        try:
-            return AudioData.from_array(*source)
-        except TypeError as error:
-            raise MediaError(str(error)) from error
+    modality: str
+    options: Mapping[str, Any]
+    scope: str | None
+
+
+class _Counter:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.value = 0
+
+    def add(self) -> None:
+        with self._lock:
+            self.value += 1
+
+
+def _scheme(name: str) -> str:
+    match = _SCHEME.match(name)
+    return match[1].lower() if match else ""
+
+
+def _check_modality(modality: str, part: str | None) -> None:
+    if modality not in MODALITIES:
+        raise UnsupportedModalityError(modality, MODALITIES, part=part)
+
+
+def _image(source: Any) -> Image.Image:
+    if isinstance(source, (np.ndarray, torch.Tensor)):
+        return array_image(source)
+    if isinstance(source, Image.Image):
+        return source
+    raise _not_taken(source, "a Pillow image or an array")
+
+
+def _audio(source: Any) -> AudioData:
+    if isinstance(source, AudioData):
+        source = (source.samples, source.sample_rate)
+    if not isinstance(source, (tuple, list)) or len(source) != 2:
+        raise _not_taken(source, "AudioData or (samples, sample rate)")
+    try:
+        return AudioData.from_array(*source)
+    except TypeError as error:
+        raise MediaError(str(error)) from error
+
+
+def _video(source: Any) -> VideoClip:
+    if not isinstance(source, VideoClip):
+        raise _not_taken(source, "VideoClip")
+    sound = source.audio
+    return replace(
+        source,
+        frames=source.frames.copy(),
+        audio=None if sound is None else AudioData.from_array(sound.samples, sound.sample_rate),
+    )
 
 
 def _not_taken(source: Any, objects: str) -> MediaError:

@@ -5,34 +5,27 @@
 Two media items are the same item exactly when their streams are equal, so a stream says everything
 that decides what the model sees, every part carries its length, and nothing is left to guess.
 
-**Values.** A value is one tag byte and its content. Integers below are unsigned and big-endian
-unless said otherwise; ``lp(x)`` is the byte length of x as u64, then x.
-
-| value | tag | then |
-|---|---|---|
-| None | 00 | nothing |
-| str | 01 | ``lp(utf-8)``, lone surrogates passed through |
-| bytes | 02 | ``lp(raw)`` |
-| int | 03 | ``lp(signed two's complement, (bit_length + 8) // 8 bytes)`` |
-| float | 04 | IEEE double |
-| bool | 05 | u8 0 or 1 |
-| list or tuple | 20 | u64 count, the values |
-| dict with str keys | 22 | u64 count, then key and value, by the UTF-8 order of the keys |
-
-NumPy scalars count as their Python value. Anything else is refused.
+A value below is in the form of ``canonical_value``; ``02 lp(x)`` is the bytes x as such a value.
 
 **Payload stream**, the input of :meth:`MediaHasher.payload_digest`:
 
-    value("trtllm.media.payload.v1/" + algorithm)
+    value("trtllm.media.payload.v2/" + algorithm)
     value(modality)
-    value(description)
-    02 lp(buffer)
+    for each part of the payload:
+        value(description)
+        02 lp(buffer)
 
-An image's buffer holds its rows from the top, pixels from the left, channels interleaved; its
-description is ``{"kind": "image", "mode", "size": [width, height], "shape", "dtype",
-"byteorder": "little"}``. A clip's buffer holds its frames in time order, channels interleaved; its
-description is ``{"kind": "audio", "sample_rate", "channels", "shape", "dtype": "float32",
-"byteorder": "little"}``.
+Every description holds ``kind``, ``shape``, ``dtype`` and ``byteorder``, and beside them:
+
+- an image ``mode`` and ``size`` (``[width, height]``). Buffer: rows from the top, pixels from the
+  left, channels interleaved; ``RGB`` as four bytes a pixel, the last of them 255.
+- a clip ``sample_rate`` and ``channels``. Buffer: frames in time order, channels interleaved.
+- a video ``frame_indices``, ``timestamps``, ``fps``, ``duration``, ``total_num_frames`` and
+  ``has_audio``. Buffer: the chosen frames in time order, three bytes a pixel. A second part holds
+  its clip, if it has one.
+- an embedding nothing more. Buffer: the rows in order.
+
+``byteorder`` is always ``"little"``.
 
 **Identity stream**, the input of :meth:`MediaHasher.identity`:
 
@@ -50,19 +43,25 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import blake3
 import numpy as np
-import torch
 import xxhash
 from PIL import Image
 
 from tensorrt_llm.errors import MediaError
+from tensorrt_llm.inputs.canonical_value import canonical_value, u64
 from tensorrt_llm.inputs.data import Digest
+from tensorrt_llm.inputs.mm_hashes import BaseModalityData, Chunks, item_chunks
+from tensorrt_llm.inputs.payload_form import PayloadPart, array_part, as_numpy, image_part
+from tensorrt_llm.inputs.video_data import VideoClip
+
+# Decoder processes import this module; loading torch would be most of their start.
+if TYPE_CHECKING:
+    import torch
 
 HashAlgorithm: TypeAlias = Literal["blake3", "sha256", "xxh3_128"]
 HASH_ALGORITHMS: tuple[HashAlgorithm, ...] = ("blake3", "sha256", "xxh3_128")
@@ -70,20 +69,8 @@ HASH_ALGORITHMS: tuple[HashAlgorithm, ...] = ("blake3", "sha256", "xxh3_128")
 MAX_CHANNELS = 32
 """Most channels of a clip. Above it, the second axis of an array is time."""
 
-_PAYLOAD_SCHEME = "trtllm.media.payload.v1"
+_PAYLOAD_SCHEME = "trtllm.media.payload.v2"
 _IDENTITY_SCHEME = "trtllm.media.identity.v1"
-# Deeper than any real option tree, shallower than the interpreter's stack.
-_MAX_DEPTH = 32
-
-# Pillow modes whose bytes say everything about the picture, and how those bytes read.
-_IMAGE_LAYOUTS: dict[str, tuple[str, int]] = {
-    "RGB": ("uint8", 3),
-    "CMYK": ("uint8", 4),
-    "I;16": ("uint16", 1),
-    "I": ("int32", 1),
-    "F": ("float32", 1),
-}
-CANONICAL_IMAGE_MODES = tuple(_IMAGE_LAYOUTS)
 
 # Integer samples: full scale, and the value that means silence.
 _SAMPLE_SCALES: dict[str, tuple[float, float]] = {
@@ -94,16 +81,17 @@ _SAMPLE_SCALES: dict[str, tuple[float, float]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class AudioData:
+class AudioData(BaseModalityData):
     """One decoded clip.
 
     Args:
-        samples: float32 array, ``[frames]`` (mono) or ``[frames, channels]``, full scale at -1
-            and 1. ``[frames, 1]`` is taken as ``[frames]``. Not copied: see :meth:`from_array`.
+        samples: ``[frames]`` (mono) or ``[frames, channels]``; ``[frames, 1]`` is taken as
+            ``[frames]``. A float32 ndarray with full scale at -1 and 1 is kept and not copied;
+            other arrays and tensors are converted as by :meth:`from_array`.
         sample_rate: Frames a second.
 
     Raises:
-        TypeError: If samples is not a float32 ndarray or the rate is not a number.
+        TypeError: If samples is no array of numbers or the rate is not a number.
         MediaError: If the clip is empty, has more than ``MAX_CHANNELS`` channels, holds NaN or
             infinity, or the rate is not positive and whole.
     """
@@ -114,8 +102,7 @@ class AudioData:
     def __post_init__(self) -> None:
         samples, rate = self.samples, self.sample_rate
         if not isinstance(samples, np.ndarray) or samples.dtype != np.float32:
-            found = getattr(samples, "dtype", type(samples).__name__)
-            raise TypeError(f"audio samples are a float32 array, not {found}")
+            samples = _as_samples(samples)
         if isinstance(rate, bool) or not isinstance(rate, (int, float, np.integer, np.floating)):
             raise TypeError(f"a sample rate is a number, not {type(rate).__name__}")
         if samples.ndim not in (1, 2):
@@ -153,22 +140,15 @@ class AudioData:
             TypeError: If samples is no array, or of another type.
             MediaError: As the class.
         """
-        array = _as_numpy(samples)
+        array, _ = as_numpy(samples)
         if array.ndim == 2 and array.shape[0] <= MAX_CHANNELS < array.shape[1]:
-            array = array.T
-        if (scale := _SAMPLE_SCALES.get(array.dtype.name)) is not None:
-            full, silence = scale
-            # Through double: float32 alone would round int32 twice.
-            floats = ((array.astype(np.float64) - silence) / full).astype(np.float32, order="C")
-        elif array.dtype.kind == "f":
-            # A number beyond float32 becomes infinite and is refused as such.
-            with np.errstate(over="ignore"):
-                floats = array.astype(np.float32, order="C", copy=True)
-        else:
-            raise TypeError(
-                f"audio samples of {array.dtype} are not taken; give float, int16, int32 or uint8"
-            )
-        return cls(floats, sample_rate)
+            samples = samples.T
+        return cls(_as_samples(samples), sample_rate)
+
+    def hash_chunks(self) -> Chunks:
+        """The samples and the rate, for ``apply_mm_hashes``."""
+        yield b"<audio>"
+        yield from item_chunks((self.samples, self.sample_rate))
 
     @property
     def num_frames(self) -> int:
@@ -186,68 +166,53 @@ class AudioData:
         return self.num_frames / self.sample_rate
 
 
-def _as_numpy(array: Any) -> np.ndarray:
-    if isinstance(array, torch.Tensor):
-        array = array.detach().cpu()
-        # NumPy has no bfloat16; float32 holds every bfloat16 value.
-        return (array.float() if array.dtype == torch.bfloat16 else array).numpy()
-    if isinstance(array, np.ndarray):
-        return array
-    raise TypeError(f"expected an array or tensor, not {type(array).__name__}")
+def _as_samples(array: Any) -> np.ndarray:
+    """A float32 copy in C order, full scale at -1 and 1."""
+    values, dtype = as_numpy(array)
+    if (scale := _SAMPLE_SCALES.get(dtype)) is not None:
+        full, silence = scale
+        # Through double: float32 alone would round int32 twice.
+        return ((values.astype(np.float64) - silence) / full).astype(np.float32, order="C")
+    if dtype == "bfloat16":
+        # The 16 bits that it holds are the upper half of a float32.
+        return (values.astype(np.uint32, order="C") << 16).view(np.float32)
+    if values.dtype.kind != "f":
+        raise TypeError(
+            f"audio samples of {dtype} are not taken; give float, int16, int32 or uint8"
+        )
+    # A number beyond float32 becomes infinite and is refused as such.
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32, order="C", copy=True)
 
 
-def canonical_value(value: Any) -> bytes:
-    """Encodes a value in the form that the module documentation lays out.
+@dataclass(frozen=True, eq=False)
+class EmbeddingData:
+    """Rows of an item that the caller's own encoder made.
 
     Args:
-        value: None, bool, int, float, str, bytes, a NumPy scalar, or lists, tuples and str-keyed
-            mappings of those.
+        rows: Array or tensor of floats, ``[rows, hidden_size]``. Not copied.
 
     Raises:
-        MediaError: If the value, or one inside it, is of another kind or too deeply nested.
+        TypeError: If it is no dense array of floats.
+        MediaError: If it has other axes, no rows, or values that are not numbers.
     """
-    return _encode(value, 0)
+
+    rows: np.ndarray | torch.Tensor
+
+    def __post_init__(self) -> None:
+        values, dtype = as_numpy(self.rows)
+        if values.dtype.kind != "f" and dtype != "bfloat16":
+            raise TypeError(f"embedding rows are floats, not {dtype}")
+        if values.ndim != 2 or 0 in values.shape:
+            raise MediaError(f"embeddings have shape [rows, hidden_size], not {list(values.shape)}")
+        finite = _bfloat16_is_finite(values) if dtype == "bfloat16" else np.isfinite(values)
+        if not finite.all():
+            raise MediaError("the embeddings hold values that are not numbers (NaN or infinity)")
 
 
-def _encode(value: Any, depth: int) -> bytes:
-    if depth > _MAX_DEPTH:
-        raise MediaError(f"options are nested more than {_MAX_DEPTH} deep")
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None:
-        return b"\x00"
-    if isinstance(value, str):
-        return b"\x01" + _lp(value.encode("utf-8", "surrogatepass"))
-    if isinstance(value, bytes):
-        return b"\x02" + _lp(value)
-    if isinstance(value, bool):
-        return b"\x05" + bytes((value,))
-    if isinstance(value, int):
-        size = (value.bit_length() + 8) // 8
-        return b"\x03" + _lp(value.to_bytes(size, "big", signed=True))
-    if isinstance(value, float):
-        return b"\x04" + struct.pack(">d", value)
-    if isinstance(value, (list, tuple)):
-        return b"\x20" + _u64(len(value)) + b"".join(_encode(v, depth + 1) for v in value)
-    if isinstance(value, Mapping):
-        return b"\x22" + _u64(len(value)) + b"".join(_encode_pairs(value, depth + 1))
-    raise MediaError(f"a value of type {type(value).__name__} has no canonical form")
-
-
-def _encode_pairs(mapping: Mapping[Any, Any], depth: int) -> list[bytes]:
-    for key in mapping:
-        if not isinstance(key, str):
-            raise MediaError(f"a key of type {type(key).__name__} has no canonical form")
-    keys = sorted(mapping, key=lambda key: key.encode("utf-8", "surrogatepass"))
-    return [_encode(key, depth) + _encode(mapping[key], depth) for key in keys]
-
-
-def _u64(number: int) -> bytes:
-    return struct.pack(">Q", number)
-
-
-def _lp(content: bytes) -> bytes:
-    return _u64(len(content)) + content
+def _bfloat16_is_finite(bits: np.ndarray) -> np.ndarray:
+    # All eight bits of the exponent set means NaN or infinity.
+    return (bits & 0x7F80) != 0x7F80
 
 
 class _Hash(Protocol):
@@ -256,22 +221,22 @@ class _Hash(Protocol):
     def digest(self) -> bytes: ...
 
 
-class _KeyedXxh3Pair:
-    """Two 128-bit XXH3 hashes under two seeds, side by side: 32 bytes."""
+class _KeyedXxh3:
+    """128-bit XXH3 under a secret seed, its result sealed under a secret key: 32 bytes."""
 
-    def __init__(self, seeds: tuple[int, int]) -> None:
-        self._halves = [xxhash.xxh3_128(seed=seed) for seed in seeds]
+    def __init__(self, secret: bytes) -> None:
+        self._inner = xxhash.xxh3_128(seed=int.from_bytes(secret[:8], "big"))
+        self._key = secret[8:40]
 
-    def update(self, data: bytes | memoryview) -> None:
-        for half in self._halves:
-            half.update(data)
+    def update(self, data: Any) -> None:
+        self._inner.update(data)
 
     def digest(self) -> bytes:
-        return b"".join(half.digest() for half in self._halves)
+        return blake3.blake3(self._inner.digest(), key=self._key).digest()
 
 
-def _fresh_seeds() -> tuple[int, int]:
-    return secrets.randbits(64), secrets.randbits(64)
+def _fresh_secret() -> bytes:
+    return secrets.token_bytes(40)
 
 
 @dataclass(frozen=True)
@@ -282,29 +247,31 @@ class MediaHasher:
     a large buffer, and buffers are neither joined nor copied for them.
 
     Args:
-        algorithm: ``blake3`` or ``sha256`` (collision-resistant), or ``xxh3_128``: two hashes keyed
-            by secret seeds drawn for this object, fast, for a single tenant, and never to be
-            published. Two hashers agree on ``xxh3_128`` only if one is a copy of the other.
+        algorithm: ``blake3`` or ``sha256`` (collision-resistant), or ``xxh3_128``: keyed by a
+            secret drawn for this object, fast, for a single tenant, and never to be published. Two
+            hashers agree on ``xxh3_128`` only if one is a copy of the other.
 
     Raises:
         ValueError: If the algorithm is unknown.
     """
 
     algorithm: HashAlgorithm = "blake3"
-    _seeds: tuple[int, int] = field(default_factory=_fresh_seeds, init=False, repr=False)
+    _secret: bytes = field(default_factory=_fresh_secret, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.algorithm not in HASH_ALGORITHMS:
             known = ", ".join(HASH_ALGORITHMS)
             raise ValueError(f"unknown hash algorithm {self.algorithm!r}; known: {known}")
 
-    def payload_digest(self, modality: str, data: Image.Image | AudioData) -> Digest:
+    def payload_digest(
+        self, modality: str, data: Image.Image | AudioData | VideoClip | EmbeddingData
+    ) -> Digest:
         """Digest of one canonical payload.
 
         Args:
-            modality: ``"image"`` or ``"audio"``.
-            data: An image in one of ``CANONICAL_IMAGE_MODES`` (see ``image_form.canonical_image``)
-                or a clip.
+            modality: ``"image"``, ``"audio"`` or ``"video"``.
+            data: An image in one of ``CANONICAL_IMAGE_MODES`` (see ``image_form.canonical_image``),
+                a clip, a video, or embedding rows of any modality.
 
         Returns:
             32 bytes.
@@ -312,13 +279,15 @@ class MediaHasher:
         Raises:
             MediaError: If the payload is of a kind that has no canonical form.
         """
-        kind, description, buffer = _describe(data)
-        if kind != modality:
+        kind, parts = _parts(data)
+        if kind not in (modality, "embedding"):
             raise MediaError(f"the payload is of kind {kind}, the item is {modality}")
         stream = self._start(_PAYLOAD_SCHEME)
-        stream.update(canonical_value(modality) + canonical_value({"kind": kind, **description}))
-        stream.update(b"\x02" + _u64(buffer.nbytes))
-        stream.update(buffer)
+        stream.update(canonical_value(modality))
+        for part in parts:
+            stream.update(canonical_value(part.description) + b"\x02" + u64(part.nbytes))
+            for chunk in part.chunks:
+                stream.update(chunk)
         return Digest(stream.digest())
 
     def identity(
@@ -357,49 +326,40 @@ class MediaHasher:
         elif self.algorithm == "sha256":
             stream = hashlib.sha256()
         else:
-            stream = _KeyedXxh3Pair(self._seeds)
+            stream = _KeyedXxh3(self._secret)
         stream.update(canonical_value(f"{scheme}/{self.algorithm}"))
         return stream
 
 
-def _describe(data: Any) -> tuple[str, dict[str, Any], memoryview]:
-    """Kind, description and buffer of a payload."""
+def _parts(data: Any) -> tuple[str, Iterator[PayloadPart]]:
+    """Kind and parts of a payload."""
     if isinstance(data, AudioData):
-        return "audio", *_describe_audio(data)
+        return "audio", iter([_audio_part(data)])
     if isinstance(data, Image.Image):
-        return "image", *_describe_image(data)
+        return "image", iter([image_part(data)])
+    if isinstance(data, VideoClip):
+        return "video", _video_parts(data)
+    if isinstance(data, EmbeddingData):
+        return "embedding", iter([array_part(data.rows, "embedding")])
     raise MediaError(f"media of type {type(data).__name__} has no canonical form")
 
 
-def _describe_audio(audio: AudioData) -> tuple[dict[str, Any], memoryview]:
-    array = np.ascontiguousarray(audio.samples, dtype="<f4")
-    description = {
-        "sample_rate": audio.sample_rate,
-        "channels": audio.num_channels,
-        "shape": array.shape,
-        "dtype": "float32",
-        "byteorder": "little",
-    }
-    return description, array.data.cast("B")
+def _audio_part(audio: AudioData) -> PayloadPart:
+    return array_part(
+        audio.samples, "audio", sample_rate=audio.sample_rate, channels=audio.num_channels
+    )
 
 
-def _describe_image(image: Image.Image) -> tuple[dict[str, Any], memoryview]:
-    layout = _IMAGE_LAYOUTS.get(image.mode)
-    if layout is None:
-        known = ", ".join(CANONICAL_IMAGE_MODES)
-        raise MediaError(f"an image of mode {image.mode} is not in canonical form ({known})")
-    dtype, channels = layout
-    width, height = image.size
-    buffer = image.tobytes()
-    if image.mode in ("I", "F"):
-        # The only modes that Pillow hands out in the machine's own byte order.
-        native = np.frombuffer(buffer, dtype=dtype)
-        buffer = native.astype(native.dtype.newbyteorder("<"), copy=False).tobytes()
-    description = {
-        "mode": image.mode,
-        "size": (width, height),
-        "shape": (height, width, channels),
-        "dtype": dtype,
-        "byteorder": "little",
-    }
-    return description, memoryview(buffer)
+def _video_parts(video: VideoClip) -> Iterator[PayloadPart]:
+    yield array_part(
+        video.frames,
+        "video",
+        frame_indices=video.frame_indices,
+        timestamps=video.timestamps,
+        fps=video.fps,
+        duration=video.duration,
+        total_num_frames=video.total_num_frames,
+        has_audio=video.audio is not None,
+    )
+    if video.audio is not None:
+        yield _audio_part(video.audio)

@@ -15,7 +15,8 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from tensorrt_llm.errors import (
     UnsupportedModalityError,
 )
 from tensorrt_llm.inputs.data import (
+    DeferredInputs,
     MediaItem,
     MediaSpan,
     PlaceholderRun,
@@ -36,8 +38,9 @@ from tensorrt_llm.inputs.data import (
     ProcessedPrompt,
     StructuredPrompt,
 )
+from tensorrt_llm.inputs.media_memo import MediaMemo
 from tensorrt_llm.inputs.model_config import load_config
-from tensorrt_llm.inputs.multimodal_data import MediaHasher
+from tensorrt_llm.inputs.multimodal_data import EmbeddingData, MediaHasher
 from tensorrt_llm.inputs.tokenization import PromptTokenizer
 
 
@@ -66,6 +69,18 @@ class PreparedItem:
         token_ids = np.full(num_rows, placeholder, dtype=np.int32)
         return cls(token_ids, np.ones(num_rows, dtype=bool), **fields)
 
+    def without_inputs(self) -> PreparedItem:
+        """The same item without its encoder inputs, for keeping."""
+        for array in (self.token_ids, self.is_row):
+            array.setflags(write=False)
+        return replace(self, encoder_inputs={})
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the item takes, its encoder inputs not counted."""
+        # The two dicts hold a few short values each.
+        return self.token_ids.nbytes + self.is_row.nbytes + 1024
+
     def runs(self, position: int) -> tuple[PlaceholderRun, ...]:
         """The item's runs if its first token stands at ``position`` of the prompt."""
         edges = np.flatnonzero(np.diff(self.is_row, prepend=False, append=False))
@@ -87,6 +102,9 @@ class InputProcessor(ABC):
 
     modalities: tuple[str, ...] = ()
     """What the family takes beside text."""
+
+    embedding_modalities: tuple[str, ...] = ()
+    """Those of ``modalities`` whose items may come as rows (``EmbeddingData``)."""
 
     def __init__(
         self,
@@ -123,6 +141,9 @@ class InputProcessor(ABC):
             item: The item, of one of ``modalities``.
             options: Result of ``resolve_options``.
             present: Modalities of all items of the request.
+
+        Returns:
+            What depends on nothing but these three, so that it may be remembered for a repeat.
 
         Raises:
             MediaError: If the item is nothing the encoder can take.
@@ -187,6 +208,9 @@ class InputProcessor(ABC):
         prompt: StructuredPrompt | Sequence[int],
         items: Sequence[MediaItem],
         mm_processor_kwargs: Mapping[str, Any] | None = None,
+        *,
+        memo: MediaMemo | None = None,
+        scope: str | None = None,
     ) -> ProcessedPrompt:
         """Tokenises, expands each placeholder to its item's tokens, and identifies the items.
 
@@ -195,6 +219,9 @@ class InputProcessor(ABC):
                 of a modality standing for its k-th item.
             items: The media items, in any order.
             mm_processor_kwargs: The request's processor options.
+            memo: Remembers items, so that those of a repeat are not preprocessed again before
+                the engine looks at their encoder inputs.
+            scope: Tenant whose memories may be used.
 
         Returns:
             The prompt, its items in prompt order.
@@ -215,13 +242,38 @@ class InputProcessor(ABC):
             text, ids = None, np.asarray(prompt, dtype=np.int32)
             positions, order = self._find_in_ids(ids, items)
         present = frozenset(item.modality for item in items)
-        prepared = [self._prepare(items[index], options, present) for index in order]
+        recall = partial(self._recall, memo, scope) if memo is not None else self._prepare
+        prepared = [recall(items[index], options, present) for index in order]
         token_ids, starts = _expand(ids, positions, prepared)
         processed = tuple(
             self._processed_item(items[index], ready, start)
             for index, ready, start in zip(order, prepared, starts, strict=True)
         )
         return ProcessedPrompt(token_ids, processed, text, self.adapter_mode(present))
+
+    def _recall(
+        self,
+        memo: MediaMemo,
+        scope: str | None,
+        item: MediaItem,
+        options: Mapping[str, Any],
+        present: frozenset[str],
+    ) -> PreparedItem:
+        """What is remembered of an item, with encoder inputs on demand; else prepares it."""
+        if item.payload_digest is None:
+            return self._prepare(item, options, present)
+        maker = (type(self).__qualname__, self.model_path)
+        key = memo.item_key(
+            item.payload_digest, maker, item.modality, options, sorted(present), scope=scope
+        )
+        remembered: PreparedItem | None = memo.get(key)
+        if remembered is None:
+            prepared = self._prepare(item, options, present)
+            light = prepared.without_inputs()
+            memo.put(key, light, light.nbytes)
+            return prepared
+        inputs = DeferredInputs(lambda: self._prepare(item, options, present).encoder_inputs)
+        return replace(remembered, encoder_inputs=inputs)
 
     def _prepare(
         self, item: MediaItem, options: Mapping[str, Any], present: frozenset[str]
@@ -293,6 +345,13 @@ class InputProcessor(ABC):
     def _check_items(self, items: Sequence[MediaItem]) -> None:
         for item in items:
             self._check_modality(item.modality, item.part)
+            rows = isinstance(item.content, EmbeddingData)
+            if rows and item.modality not in self.embedding_modalities:
+                raise RequestError(
+                    f"this model takes no precomputed {item.modality} embeddings; send the "
+                    f"{item.modality} itself",
+                    part=item.part,
+                )
 
     def _check_modality(self, modality: str, part: str | None = None) -> None:
         if modality not in self.modalities:

@@ -20,6 +20,7 @@ from tensorrt_llm.executor.result import GenerationResult
 from tensorrt_llm.inputs.data import ProcessedPrompt, PromptInputs
 from tensorrt_llm.inputs.media_access import MediaAccess
 from tensorrt_llm.inputs.media_io import MediaLoader
+from tensorrt_llm.inputs.media_memo import MediaMemo
 from tensorrt_llm.inputs.model_config import load_config
 from tensorrt_llm.inputs.multimodal_data import MediaHasher
 from tensorrt_llm.inputs.registry import create_input_processor
@@ -114,10 +115,16 @@ class LLM(AbstractContextManager["LLM"]):
         # One hasher for all that identify media here: a keyed one gives digests of its own.
         self.hasher = MediaHasher(self.args.multimodal_config.hash_algorithm)
         processor = create_input_processor(self.args.model, self._tokenizer, self.hasher, config)
-        self._loader = MediaLoader(MediaAccess(trusted=True), self.hasher)
+        # One memo as well: keys hold the limits of the door, so that they may share it.
+        self.media_memo = MediaMemo(self.args.multimodal_config.media_memo_max_bytes)
+        self._loader = MediaLoader(MediaAccess(trusted=True), self.hasher, memo=self.media_memo)
         self._executor = GenerationExecutor.create(self.args, self._tokenizer)
         self.preprocessor = Preprocessor(
-            processor, self._tokenizer, self.model_info.vocab_size, chat_template
+            processor,
+            self._tokenizer,
+            self.model_info.vocab_size,
+            chat_template,
+            self.media_memo,
         )
 
     @property
@@ -264,9 +271,15 @@ class LLM(AbstractContextManager["LLM"]):
             RuntimeError: After `shutdown`.
         """
         _refuse(disaggregated_params=disaggregated_params)
+        return self._preprocess(inputs, sampling_params or SamplingParams(), None)
+
+    def _preprocess(
+        self, inputs: PromptInputs, sampling: SamplingParams, scope: str | None
+    ) -> PreprocessedInputs:
         self._check_open()
-        add = (sampling_params or SamplingParams()).add_special_tokens
-        prompt = self.preprocessor.process_inputs(inputs, self._loader, add_special_tokens=add)
+        prompt = self.preprocessor.process_inputs(
+            inputs, self._loader, add_special_tokens=sampling.add_special_tokens, scope=scope
+        )
         return PreprocessedInputs(prompt)
 
     def submit(self, request: GenerationRequest) -> RequestOutput:
@@ -318,7 +331,7 @@ class LLM(AbstractContextManager["LLM"]):
             raise RequestError("must not be blank", part="cache_salt")
         sampling = SamplingParams() if sampling_params is None else sampling_params
         if not isinstance(inputs, PreprocessedInputs):
-            inputs = self.preprocess(inputs, sampling)
+            inputs = self._preprocess(inputs, sampling, cache_salt)
         return GenerationRequest(inputs.prompt, sampling, cache_salt)
 
     def _run_all(

@@ -224,6 +224,13 @@ class MultimodalConfig(StrictModel):
         "process, but not collision-resistant: for a single tenant only.",
     )
 
+    media_memo_max_bytes: Annotated[int, BeforeValidator(parse_bytes)] = Field(
+        64 * 2**20,
+        ge=0,
+        description="Most bytes for remembering the digests and sizes of media sent before, so "
+        "that a repeat is not decoded; as a number or as text. 0 decodes every time.",
+    )
+
     encoder_side_stream_max_ahead: int = inert("encoding ahead on a side stream", 0)
     encoder_cuda_graph: Any = inert("CUDA graphs for encoders", None)
     video_pruning_rate: float | None = inert("video pruning", None)

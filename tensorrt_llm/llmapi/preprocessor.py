@@ -14,10 +14,17 @@ from typing import Any
 
 from tensorrt_llm.errors import RequestError
 from tensorrt_llm.inputs.chat_template import render_chat
-from tensorrt_llm.inputs.data import MediaItem, ProcessedPrompt, PromptInputs, prompt_inputs
+from tensorrt_llm.inputs.data import (
+    MediaItem,
+    ProcessedPrompt,
+    PromptInputs,
+    StructuredPrompt,
+    prompt_inputs,
+)
 from tensorrt_llm.inputs.media_io import MediaLoader
+from tensorrt_llm.inputs.media_memo import MediaMemo
 from tensorrt_llm.inputs.registry import InputProcessor
-from tensorrt_llm.llmapi.media import check_keys, read_media
+from tensorrt_llm.llmapi.media import check_keys, read_io_options, read_media
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,7 @@ class Preprocessor:
         tokenizer: The model's tokenizer.
         vocab_size: Token ids of a caller must be below it.
         chat_template: Jinja text to use instead of the tokenizer's own template.
+        memo: Remembers items, so that those of a repeat are not preprocessed again.
     """
 
     def __init__(
@@ -51,11 +59,13 @@ class Preprocessor:
         tokenizer: Any,
         vocab_size: int,
         chat_template: str | None = None,
+        memo: MediaMemo | None = None,
     ) -> None:
         self._processor = processor
         self._tokenizer = tokenizer
         self._vocab_size = vocab_size
         self._chat_template = chat_template
+        self._memo = memo
 
     @property
     def modalities(self) -> tuple[str, ...]:
@@ -63,7 +73,12 @@ class Preprocessor:
         return self._processor.modalities
 
     def process_inputs(
-        self, inputs: PromptInputs, loader: MediaLoader, *, add_special_tokens: bool = True
+        self,
+        inputs: PromptInputs,
+        loader: MediaLoader,
+        *,
+        add_special_tokens: bool = True,
+        scope: str | None = None,
     ) -> ProcessedPrompt:
         """Processes a prompt as ``LLM.generate`` takes it.
 
@@ -71,6 +86,8 @@ class Preprocessor:
             inputs: Text, token ids, or a prompt dict.
             loader: Loads the media that the prompt names.
             add_special_tokens: Let the tokenizer add its leading tokens to a text prompt.
+            scope: Tenant (the request's ``cache_salt``): what is remembered of media is shared
+                within it only.
 
         Raises:
             TypeError: If the prompt has none of these forms.
@@ -78,20 +95,28 @@ class Preprocessor:
         """
         prompt: Mapping[str, Any] = prompt_inputs(inputs)
         check_keys(prompt)
+        io_options = read_io_options(prompt.get("media_io_kwargs"))
         items = [
-            loader.load(media.modality, media.source, part=media.part, uuid=media.uuid)
+            loader.load(
+                media.modality,
+                media.source,
+                part=media.part,
+                uuid=media.uuid,
+                options=io_options.get(media.modality),
+                scope=scope,
+            )
             for media in read_media(prompt, self.modalities)
         ]
         kwargs = prompt.get("mm_processor_kwargs")
         token_ids = prompt.get("prompt_token_ids")
         if token_ids is not None:
             self._check_token_ids(token_ids)
-            return self._processor.process(token_ids, items, kwargs)
+            return self._process(token_ids, items, kwargs, scope)
         text = prompt.get("prompt")
         if not isinstance(text, str):
             raise TypeError(f"prompt must be a str, not {type(text).__name__}")
         located = self._processor.locate_placeholders(text, items, add_special_tokens)
-        return self._processor.process(located, items, kwargs)
+        return self._process(located, items, kwargs, scope)
 
     def process_chat(
         self,
@@ -99,6 +124,7 @@ class Preprocessor:
         items: Sequence[MediaItem],
         options: ChatOptions,
         mm_processor_kwargs: Mapping[str, Any] | None = None,
+        scope: str | None = None,
     ) -> ProcessedPrompt:
         """Processes a conversation.
 
@@ -108,6 +134,7 @@ class Preprocessor:
             items: The loaded media.
             options: How the conversation becomes a prompt.
             mm_processor_kwargs: Options of the model's media processor.
+            scope: As in ``process_inputs``.
 
         Raises:
             RequestError: If there is no template, the template refuses the conversation, or an
@@ -127,7 +154,16 @@ class Preprocessor:
             template_kwargs=options.template_kwargs,
             add_special_tokens=options.add_special_tokens,
         )
-        return self._processor.process(prompt, items, mm_processor_kwargs)
+        return self._process(prompt, items, mm_processor_kwargs, scope)
+
+    def _process(
+        self,
+        prompt: StructuredPrompt | Sequence[int],
+        items: Sequence[MediaItem],
+        options: Mapping[str, Any] | None,
+        scope: str | None,
+    ) -> ProcessedPrompt:
+        return self._processor.process(prompt, items, options, memo=self._memo, scope=scope)
 
     def _check_token_ids(self, token_ids: Sequence[int]) -> None:
         for token_id in token_ids:

@@ -8,6 +8,7 @@ skipped: a part that cannot be used refuses the request.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -74,7 +75,10 @@ class ParsedMessage:
 
 
 def parse_messages(
-    messages: Sequence[Mapping[str, Any]], modalities: tuple[str, ...], max_media_items: int
+    messages: Sequence[Mapping[str, Any]],
+    modalities: tuple[str, ...],
+    max_media_items: int,
+    limit_mm_per_prompt: Mapping[str, int] | None = None,
 ) -> list[ParsedMessage]:
     """Reads all messages of a chat request.
 
@@ -82,6 +86,7 @@ def parse_messages(
         messages: As the client sent them.
         modalities: What the model takes beside text.
         max_media_items: Most pieces of media in the request.
+        limit_mm_per_prompt: Most pieces by modality, for those that have such a limit.
 
     Raises:
         RequestError: If something is wrong; its ``part`` says where.
@@ -90,11 +95,14 @@ def parse_messages(
         _parse_message(message, f"messages[{index}]", modalities)
         for index, message in enumerate(messages)
     ]
-    count = sum(len(message.media) for message in parsed)
-    if count > max_media_items:
-        raise LimitExceededError(
-            "max_media_items", count, max_media_items, "items", part="messages"
-        )
+    counts = Counter(source.modality for message in parsed for source in message.media)
+    limits = {
+        f"limit_mm_per_prompt.{m}": (counts[m], n) for m, n in (limit_mm_per_prompt or {}).items()
+    }
+    limits["max_media_items"] = (counts.total(), max_media_items)
+    for name, (count, most) in limits.items():
+        if count > most:
+            raise LimitExceededError(name, count, most, "items", part="messages")
     return parsed
 
 

@@ -157,11 +157,13 @@ class ChatCompletionRequest(GenerationFields):
     mm_processor_kwargs: dict[str, Any] | None = Field(
         None, description="Options of the model's media processor."
     )
+    media_io_kwargs: dict[str, Any] | None = Field(
+        None, description="Options for decoding media, by modality: image, audio or video."
+    )
 
     chat_template: str | None = inert("a chat template in a request", None)
     documents: Any = inert("documents for the chat template", None, [])
     prompt_token_ids: Any = inert("token ids in a chat request", None)
-    media_io_kwargs: dict[str, Any] | None = inert("media decoding options", None, {})
     tools: Any = inert("tool use", None, [])
     tool_choice: Any = inert("tool use", None, "none", "auto")
     functions: Any = inert("tool use", None, [])

@@ -10,7 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -31,10 +39,12 @@ from tensorrt_llm.inputs.data import MediaItem, ProcessedPrompt
 from tensorrt_llm.inputs.media_access import MediaAccess
 from tensorrt_llm.inputs.media_io import MediaLoader
 from tensorrt_llm.llmapi.llm import LLM
+from tensorrt_llm.llmapi.media import read_io_options
 from tensorrt_llm.llmapi.preprocessor import ChatOptions
 from tensorrt_llm.serve.body_limit import BodyLimit
 from tensorrt_llm.serve.chat_utils import MediaSource, ParsedMessage, parse_messages
 from tensorrt_llm.serve.errors import error_response
+from tensorrt_llm.serve.json_body import JsonRoute
 from tensorrt_llm.serve.limits import DEFAULT_MAX_MEDIA_ITEMS, DEFAULT_MAX_REQUEST_BYTES
 from tensorrt_llm.serve.openai_protocol import (
     ChatCompletionRequest,
@@ -72,16 +82,24 @@ class ServerConfig:
         media_access: Which media a request may name.
         max_request_bytes: Most bytes of a request body.
         max_media_items: Most pieces of media in a request.
+        limit_mm_per_prompt: Most pieces by modality.
+        media_io_kwargs: How media is decoded unless a request says otherwise, by modality.
     """
 
     served_model_name: str
     media_access: MediaAccess = field(default_factory=MediaAccess)
     max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES
     max_media_items: int = DEFAULT_MAX_MEDIA_ITEMS
+    limit_mm_per_prompt: Mapping[str, int] = field(default_factory=dict)
+    media_io_kwargs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class OpenAIServer:
-    """Serves an `LLM` over HTTP; ``app`` is the ASGI application.
+    """Serves an `LLM` over HTTP.
+
+    Attributes:
+        app: The ASGI application.
+        media_loader: Loads the media that requests name; counts what it decodes.
 
     Args:
         llm: The loaded model. The caller shuts it down.
@@ -92,11 +110,17 @@ class OpenAIServer:
         self._llm = llm
         self._config = config
         self._started = int(time.time())
-        self._loader = MediaLoader(config.media_access, llm.hasher)
+        self.media_loader = MediaLoader(
+            config.media_access,
+            llm.hasher,
+            memo=llm.media_memo,
+            default_options=config.media_io_kwargs,
+        )
         # Apart, so that slow downloads never keep prompts without media waiting.
         self._media_threads = ThreadPoolExecutor(_MEDIA_THREADS, "media")
         self._prepare_threads = ThreadPoolExecutor(_PREPARE_THREADS, "prepare")
         self.app = FastAPI(title="trtllm-serve", version=__version__, lifespan=self._lifespan)
+        self.app.router.route_class = JsonRoute
         self.app.add_middleware(BodyLimit, max_bytes=config.max_request_bytes)
         for kind in (HTTPException, RequestValidationError):
             self.app.add_exception_handler(kind, _answer_error)
@@ -189,7 +213,7 @@ class OpenAIServer:
         prepared = await while_connected(
             http,
             _all(
-                self._prepare_prompt(prompt, part, body.add_special_tokens)
+                self._prepare_prompt(prompt, part, body)
                 for prompt, part in zip(prompts, parts, strict=True)
             ),
         )
@@ -206,10 +230,17 @@ class OpenAIServer:
 
     async def _prepare_chat(self, body: ChatCompletionRequest) -> ProcessedPrompt:
         messages = parse_messages(
-            body.messages, self._llm.preprocessor.modalities, self._config.max_media_items
+            body.messages,
+            self._llm.preprocessor.modalities,
+            self._config.max_media_items,
+            self._config.limit_mm_per_prompt,
         )
         sources = [source for message in messages for source in message.media]
-        items = await _all(self._in(self._media_threads, self._load, source) for source in sources)
+        io_options = read_io_options(body.media_io_kwargs)
+        # One URL named twice in a request is one thing, and fetched once.
+        loader = self.media_loader.for_request()
+        load = partial(_load, loader, io_options=io_options, scope=body.cache_salt)
+        items = await _all(self._in(self._media_threads, load, source) for source in sources)
         options = ChatOptions(
             add_generation_prompt=body.add_generation_prompt,
             add_special_tokens=body.add_special_tokens,
@@ -223,15 +254,17 @@ class OpenAIServer:
                 items,
                 options,
                 body.mm_processor_kwargs,
+                body.cache_salt,
             )
 
     async def _prepare_prompt(
-        self, prompt: str | list[int], part: str, add_special_tokens: bool
+        self, prompt: str | list[int], part: str, body: CompletionRequest
     ) -> ProcessedPrompt:
         process = partial(
             self._llm.preprocessor.process_inputs,
-            loader=self._loader,
-            add_special_tokens=add_special_tokens,
+            loader=self.media_loader,
+            add_special_tokens=body.add_special_tokens,
+            scope=body.cache_salt,
         )
         with _naming(part):
             return await self._in(self._prepare_threads, process, prompt)
@@ -239,12 +272,6 @@ class OpenAIServer:
     def _submit(self, request: GenerationRequest, part: str) -> GenerationResult:
         with _naming(part):
             return self._llm.submit(request)
-
-    def _load(self, source: MediaSource) -> MediaItem:
-        where = {"part": source.part, "uuid": source.uuid}
-        if source.data is not None:
-            return self._loader.load_base64(source.modality, source.data, source.format, **where)
-        return self._loader.load(source.modality, source.url, **where)
 
     def _writer(self, kind: type[AnswerWriter], body: GenerationFields) -> AnswerWriter:
         return kind(
@@ -258,6 +285,24 @@ class OpenAIServer:
         self, threads: ThreadPoolExecutor, work: Callable[..., _Value], *args: Any
     ) -> _Value:
         return await asyncio.get_running_loop().run_in_executor(threads, work, *args)
+
+
+def _load(
+    loader: MediaLoader,
+    source: MediaSource,
+    *,
+    io_options: Mapping[str, Mapping[str, Any]],
+    scope: str | None,
+) -> MediaItem:
+    how = partial(
+        loader.load if source.data is None else loader.load_base64,
+        source.modality,
+        part=source.part,
+        uuid=source.uuid,
+        options=io_options.get(source.modality),
+        scope=scope,
+    )
+    return how(source.url) if source.data is None else how(source.data, source.format)
 
 
 def _with_items(messages: Sequence[ParsedMessage]) -> list[dict[str, Any]]:

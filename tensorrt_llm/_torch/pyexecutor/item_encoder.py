@@ -85,7 +85,7 @@ class ItemEncoder:
         where = item.item.part or f"{modality} {index}"
         self.runs[modality] += 1
         try:
-            params = item.params(0, request.prompt_len, request.prompt_len)
+            params = item.params(0, request.prompt_len, request.prompt_len, with_inputs=True)
             (rows,) = get_multimodal_embeddings(forward, [params], item.item.encoder_kwargs)
         except EngineError:
             raise

@@ -74,15 +74,20 @@ class RequestItem:
             run.position < end and begin < run.position + run.length for run in self.item.runs
         )
 
-    def params(self, begin: int, end: int, prompt_len: int) -> MultimodalParams:
-        """The contract's view of this item for the chunk ``[begin, end)``."""
+    def params(
+        self, begin: int, end: int, prompt_len: int, *, with_inputs: bool = False
+    ) -> MultimodalParams:
+        """The contract's view of this item for the chunk ``[begin, end)``.
+
+        Encoder inputs only if asked for: looking at them may be what makes them.
+        """
         if self._row_cumsum is None:
             is_row = torch.zeros(prompt_len, dtype=torch.int64)
             for run in self.item.runs:
                 is_row[run.position : run.position + run.length] = 1
             self._row_cumsum = is_row.cumsum(0)
         return MultimodalParams(
-            multimodal_data=dict(self.item.encoder_inputs),
+            multimodal_data=dict(self.item.encoder_inputs) if with_inputs else {},
             multimodal_runtime=MultimodalRuntimeData(
                 past_seen_token_num=begin, chunk_end_pos=end, embed_mask_cumsum=self._row_cumsum
             ),

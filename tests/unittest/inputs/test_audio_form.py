@@ -11,6 +11,7 @@ import soundfile
 
 from tensorrt_llm.errors import LimitExceededError, MediaError
 from tensorrt_llm.inputs.audio_form import decode_audio, to_model_rate
+from tensorrt_llm.inputs.media_limits import MediaLimits
 from tensorrt_llm.inputs.multimodal_data import AudioData
 
 RATES = (8000, 16000, 22050, 44100, 48000)
@@ -29,7 +30,7 @@ def encode(samples: np.ndarray, rate: int = 16000, format: str = "WAV", subtype:
 
 
 def decode(data: bytes, seconds: float = 100, samples: int = 10**7) -> AudioData:
-    return decode_audio(data, max_seconds=seconds, max_samples=samples)
+    return decode_audio(data, MediaLimits(max_audio_seconds=seconds, max_audio_samples=samples))
 
 
 def test_pcm_decodes_as_the_standard_library_reads_it():

@@ -11,13 +11,14 @@ import pytest
 import torch
 from PIL import Image, ImageOps
 
-from tensorrt_llm.errors import LimitExceededError, MediaError
+from tensorrt_llm.errors import LimitExceededError, MediaError, RequestError
 from tensorrt_llm.inputs.image_form import (
     PILLOW_PIXEL_LIMIT,
     array_image,
     canonical_image,
     decode_image,
     model_image,
+    resolve_image_options,
 )
 
 RNG = np.random.default_rng(7)
@@ -347,6 +348,26 @@ def test_where_both_layouts_fit_the_type_decides():
     np.testing.assert_array_equal(rgb_of(array_image(array / 255)), array.transpose(1, 2, 0))
 
 
+def test_integers_of_every_width_are_the_same_picture():
+    array = RNG.integers(0, 128, (3, 5, 3), dtype=np.uint8)
+    for dtype in (np.int8, np.int16, np.int32, np.uint32, np.int64, np.uint64, ">i4"):
+        np.testing.assert_array_equal(rgb_of(array_image(array.astype(dtype))), array)
+    for dtype in (torch.int8, torch.int32, torch.int64):
+        tensor = torch.from_numpy(array.astype(np.int64)).to(dtype)
+        np.testing.assert_array_equal(rgb_of(array_image(tensor)), array)
+
+
+def test_bool_is_black_and_white():
+    array = np.array([[True, False]])
+    assert rgb_of(array_image(array))[0, :, 0].tolist() == [255, 0]
+
+
+def test_bfloat16_is_read_by_value():
+    tensor = torch.tensor([[0.0, 0.25], [0.5, 1.0]], dtype=torch.bfloat16)
+    for view in (tensor, tensor.T.contiguous().T):
+        assert rgb_of(array_image(view))[..., 0].tolist() == [[0, 64], [128, 255]]
+
+
 @pytest.mark.parametrize(
     ("array", "message"),
     [
@@ -355,8 +376,11 @@ def test_where_both_layouts_fit_the_type_decides():
         (np.zeros((5, 6, 7), np.uint8), r"shape \(5, 6, 7\)"),
         (np.zeros(5, np.uint8), r"shape \(5,\)"),
         (np.zeros((0, 4, 3), np.uint8), "is empty"),
-        (np.zeros((4, 4, 3), np.int8), "int8"),
-        (np.zeros((4, 4, 3), bool), "bool"),
+        (np.full((4, 4, 3), -1, np.int8), "0 to 255, not -1 to -1"),
+        (np.full((4, 4, 3), 256, np.int64), "0 to 255, not 256"),
+        (np.zeros((4, 4, 3), np.complex64), "complex64"),
+        (np.zeros((4, 4, 3), "datetime64[s]"), "datetime64"),
+        (torch.zeros(4, 4).to_sparse(), "dense"),
         (np.zeros((4, 4, 3), np.uint16), "1 channel, not 3"),
         (np.full((4, 4), 1.5), "from 1.5 to 1.5"),
         (np.full((4, 4), -0.5), "from -0.5"),
@@ -367,3 +391,86 @@ def test_where_both_layouts_fit_the_type_decides():
 def test_other_arrays_are_refused(array, message):
     with pytest.raises(MediaError, match=message):
         array_image(array)
+
+
+def test_image_options_fill_in_defaults():
+    default = resolve_image_options(None)
+    assert default == {"rgba_background_color": (255, 255, 255), "frame": 0}
+    for same in ({}, {"rgba_background_color": [255, 255, 255]}, {"frame": 0}, {"frame": None}):
+        assert resolve_image_options(same) == default
+    assert resolve_image_options({"rgba_background_color": [0, 1, 2]}) != default
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"background": [0, 0, 0]}, "unknown option 'background'"),
+        ({"rgba_background_color": [0, 0]}, "three ints"),
+        ({"rgba_background_color": [0, 0, 256]}, "three ints"),
+        ({"rgba_background_color": [0, 0, -1]}, "three ints"),
+        ({"rgba_background_color": [0, 0, 1.0]}, "three ints"),
+        ({"rgba_background_color": [0, 0, True]}, "three ints"),
+        ({"rgba_background_color": "white"}, "three ints"),
+        ({"frame": -1}, "from 0 to 999"),
+        ({"frame": 1000}, "from 0 to 999"),
+        ({"frame": True}, "from 0 to 999"),
+    ],
+)
+def test_image_options_are_checked(options, message):
+    with pytest.raises(RequestError, match=rf"media_io_kwargs\.image: .*{message}"):
+        resolve_image_options(options)
+
+
+def transparent_images() -> dict[str, Image.Image]:
+    """The left pixel is seen, the right one is not."""
+    palette = Image.frombytes("P", (2, 1), bytes([0, 1]))
+    palette.putpalette((10, 10, 10, 40, 50, 60))
+    palette.info["transparency"] = 1
+    keyed = Image.frombytes("RGB", (2, 1), bytes([10, 10, 10, 4, 5, 6]))
+    keyed.info["transparency"] = (4, 5, 6)
+    deep = decode(
+        encode(Image.frombytes("I;16", (2, 1), struct.pack("<2H", 2570, 514)), transparency=514)
+    )
+    return {
+        "RGBA": Image.frombytes("RGBA", (2, 1), bytes([10, 10, 10, 255, 1, 2, 3, 0])),
+        "LA": Image.frombytes("LA", (2, 1), bytes([10, 255, 1, 0])),
+        "La": Image.frombytes("LA", (2, 1), bytes([10, 255, 1, 0])).convert("La"),
+        "P": palette,
+        "PA": palette.convert("PA"),
+        "RGB": keyed,
+        "I;16": deep,
+    }
+
+
+@pytest.mark.parametrize("mode", transparent_images())
+@pytest.mark.parametrize("color", [(255, 255, 255), (0, 0, 0), (7, 8, 9)])
+def test_the_background_lies_under_what_is_transparent(mode, color):
+    image = canonical_image(transparent_images()[mode], color)
+    assert np.asarray(model_image(image)).tolist() == [[[10, 10, 10], list(color)]]
+
+
+def test_the_background_changes_no_opaque_image():
+    picture = Image.fromarray(PIXELS)
+    assert canonical_image(picture, (1, 2, 3)).tobytes() == canonical_image(picture).tobytes()
+
+
+@pytest.mark.parametrize("format", ["GIF", "PNG", "WEBP", "TIFF"])
+def test_animated_files_give_the_first_frame_or_the_one_asked_for(format):
+    colors = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
+    frames = [Image.new("RGB", (8, 8), color) for color in colors]
+    options = {"lossless": True} if format == "WEBP" else {}
+    data = encode(frames[0], format, save_all=True, append_images=frames[1:], **options)
+    assert rgb_of(decode(data))[0, 0].tolist() == list(colors[0])
+    for index, color in enumerate(colors):
+        frame = decode_image(data, max_pixels=64, frame=index)
+        assert rgb_of(frame)[0, 0].tolist() == list(color)
+    with pytest.raises(MediaError, match=f"the {format} image has no frame 3"):
+        decode_image(data, max_pixels=64, frame=3)
+
+
+def test_pixels_of_a_later_frame_are_limited_too():
+    pages = [Image.new("L", (4, 4)), Image.new("L", (100, 100))]
+    data = encode(pages[0], "TIFF", save_all=True, append_images=pages[1:])
+    assert decode_image(data, max_pixels=100).size == (4, 4)
+    with pytest.raises(LimitExceededError, match="10000 pixels exceed max_pixels"):
+        decode_image(data, max_pixels=100, frame=1)

@@ -23,6 +23,7 @@ from tensorrt_llm.errors import (
 )
 from tensorrt_llm.inputs.media_access import MediaAccess
 from tensorrt_llm.inputs.media_fetch import MediaFetcher, is_public
+from tensorrt_llm.inputs.media_limits import MediaLimits
 
 BODY = bytes(range(256)) * 40
 TIMEOUT = 0.7
@@ -136,8 +137,12 @@ def host() -> Iterator[Host]:
         yield host
 
 
+LIMITS = {"max_bytes", "max_redirects", "timeout_s"}
+
+
 def fetcher(names: dict[str, list[str]] | None = None, **rules) -> MediaFetcher:
-    rules = {"allow_loopback": True, "timeout_s": 5, **rules}
+    values = {"timeout_s": 5} | {name: rules.pop(name) for name in LIMITS & rules.keys()}
+    rules = {"allow_loopback": True, "limits": MediaLimits(**values), **rules}
     extra = {} if names is None else {"resolver": lambda name, port: names[name]}
     return MediaFetcher(MediaAccess(**rules), **extra)
 
@@ -287,7 +292,7 @@ def test_the_connection_goes_to_the_address_that_was_checked(host):
         asked.append((name, port))
         return next(answers)
 
-    access = MediaAccess(allow_loopback=True, timeout_s=5)
+    access = MediaAccess(allow_loopback=True, limits=MediaLimits(timeout_s=5))
     body = MediaFetcher(access, resolver=resolver).fetch(f"http://rebind.test:{host.port}/ok")
     assert body == BODY
     assert asked == [("rebind.test", host.port)]
@@ -372,7 +377,7 @@ def test_a_slow_resolver_is_not_waited_for():
         release.wait(10)
         return ["127.0.0.1"]
 
-    slow = MediaFetcher(MediaAccess(timeout_s=TIMEOUT), resolver=resolver)
+    slow = MediaFetcher(MediaAccess(limits=MediaLimits(timeout_s=TIMEOUT)), resolver=resolver)
     start = time.monotonic()
     with pytest.raises(MediaFetchError, match="within"):
         slow.fetch("http://slow.test/a.png")
@@ -430,7 +435,7 @@ def trusting(authority: trustme.CA, names: dict[str, list[str]]) -> MediaFetcher
     context = ssl.create_default_context()
     authority.configure_trust(context)
     resolver: Callable[[str, int], list[str]] = lambda name, port: names[name]  # noqa: E731
-    access = MediaAccess(allow_loopback=True, timeout_s=5)
+    access = MediaAccess(allow_loopback=True, limits=MediaLimits(timeout_s=5))
     return MediaFetcher(access, resolver=resolver, ssl_context=context)
 
 

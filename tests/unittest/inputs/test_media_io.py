@@ -7,6 +7,8 @@ import io
 import re
 import struct
 import threading
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +19,7 @@ import pytest
 import soundfile
 import torch
 from PIL import Image, ImageOps
+from support.av_media import video_bytes
 from support.media import clip, data_uri, image_bytes, picture, wav_bytes
 
 from tensorrt_llm.errors import (
@@ -26,8 +29,12 @@ from tensorrt_llm.errors import (
     RequestError,
     UnsupportedModalityError,
 )
+from tensorrt_llm.inputs.decode_pool import DecodePool
 from tensorrt_llm.inputs.media_access import MediaAccess
+from tensorrt_llm.inputs.media_decode import decode_media
 from tensorrt_llm.inputs.media_io import MediaLoader
+from tensorrt_llm.inputs.media_limits import MediaLimits
+from tensorrt_llm.inputs.media_memo import MediaMemo
 from tensorrt_llm.inputs.multimodal_data import HASH_ALGORITHMS, AudioData, MediaHasher
 
 PART = "messages[0].content[1]"
@@ -44,9 +51,16 @@ def trusted(hasher) -> MediaLoader:
     return MediaLoader(MediaAccess(trusted=True), hasher)
 
 
+@pytest.fixture(scope="module")
+def pool() -> Iterator[DecodePool]:
+    pool = DecodePool(1)
+    yield pool
+    pool.close()
+
+
 @pytest.fixture
-def untrusted(hasher, tmp_path) -> MediaLoader:
-    return MediaLoader(MediaAccess(allowed_local_media_path=tmp_path), hasher)
+def untrusted(hasher, tmp_path, pool) -> MediaLoader:
+    return MediaLoader(MediaAccess(allowed_local_media_path=tmp_path), hasher, decoder=pool)
 
 
 @pytest.fixture
@@ -172,7 +186,7 @@ def image_misses() -> dict[str, object]:
 
 @pytest.mark.parametrize("algorithm", HASH_ALGORITHMS)
 def test_other_pictures_are_other_identities(algorithm):
-    loader = MediaLoader(MediaAccess(), MediaHasher(algorithm))
+    loader = MediaLoader(MediaAccess(trusted=True), MediaHasher(algorithm))
     first = {name: loader.load("image", source) for name, source in image_misses().items()}
     digests = {item.payload_digest for item in first.values()}
     assert len(digests) == len(first)
@@ -225,7 +239,7 @@ def clip_misses() -> dict[str, object]:
 
 @pytest.mark.parametrize("algorithm", HASH_ALGORITHMS)
 def test_other_clips_are_other_identities(algorithm):
-    loader = MediaLoader(MediaAccess(), MediaHasher(algorithm))
+    loader = MediaLoader(MediaAccess(trusted=True), MediaHasher(algorithm))
     first = {name: loader.load("audio", source) for name, source in clip_misses().items()}
     assert len({item.payload_digest for item in first.values()}) == len(first)
     for name, source in clip_misses().items():
@@ -338,7 +352,9 @@ def test_a_missing_file_is_an_error(trusted, untrusted, tmp_path):
 def test_limits_hold_for_everybody_and_every_door(hasher, tmp_path):
     data = image_bytes(picture(1))
     (tmp_path / "a.png").write_bytes(data)
-    loader = MediaLoader(MediaAccess(trusted=True, max_bytes=len(data) - 1), hasher)
+    loader = MediaLoader(
+        MediaAccess(trusted=True, limits=MediaLimits(max_bytes=len(data) - 1)), hasher
+    )
     for source in (data, str(tmp_path / "a.png"), data_uri(data, "image/png")):
         with pytest.raises(LimitExceededError, match="max_bytes") as raised:
             loader.load("image", source, part=PART)
@@ -346,7 +362,10 @@ def test_limits_hold_for_everybody_and_every_door(hasher, tmp_path):
         assert raised.value.part == PART
     with pytest.raises(LimitExceededError, match="max_bytes"):
         loader.load_base64("image", base64.b64encode(data).decode())
-    loader = MediaLoader(MediaAccess(max_pixels=27_999, max_audio_seconds=1.5), hasher)
+    loader = MediaLoader(
+        MediaAccess(trusted=True, limits=MediaLimits(max_pixels=27_999, max_audio_seconds=1.5)),
+        hasher,
+    )
     with pytest.raises(LimitExceededError, match="28000 pixels exceed max_pixels"):
         loader.load("image", data)
     with pytest.raises(LimitExceededError, match=r"2\.0 seconds exceed max_audio_seconds"):
@@ -355,9 +374,9 @@ def test_limits_hold_for_everybody_and_every_door(hasher, tmp_path):
 
 def test_other_modalities_are_named(untrusted):
     with pytest.raises(
-        UnsupportedModalityError, match="video; it takes: text, image, audio"
+        UnsupportedModalityError, match="smell; it takes: text, image, audio, video"
     ) as raised:
-        untrusted.load("video", b"", part=PART)
+        untrusted.load("smell", b"", part=PART)
     assert raised.value.part == PART
 
 
@@ -390,3 +409,171 @@ def test_many_threads_agree(untrusted):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda s: untrusted.load("image", s).payload_digest, sources))
     assert found == expected
+
+
+def test_videos_come_through_every_door(trusted, untrusted, web, tmp_path):
+    data = video_bytes(frames=6)
+    (tmp_path / "a.mp4").write_bytes(data)
+    item = trusted.load("video", data)
+    doors = [
+        (trusted, str(tmp_path / "a.mp4")),
+        (trusted, f"{web}/a.mp4"),
+        (trusted, item.data),
+        (untrusted, (tmp_path / "a.mp4").as_uri()),
+        (untrusted, data_uri(data, "video/mp4")),
+    ]
+    for loader, source in doors:
+        again = loader.load("video", source)
+        assert again.payload_digest == item.payload_digest
+        np.testing.assert_array_equal(again.data.frames, item.data.frames)
+
+
+@pytest.mark.parametrize(
+    ("modality", "source", "options"),
+    [
+        ("image", image_bytes(Image.new("RGBA", (8, 8), (9, 9, 9, 90))), "rgba_background_color"),
+        ("video", video_bytes(frames=6), "num_frames"),
+    ],
+)
+def test_options_decide_the_identity_and_defaults_given_do_not(hasher, modality, source, options):
+    one, other, default = {
+        "image": ([0, 0, 0], [9, 0, 0], [255, 255, 255]),
+        "video": (2, 3, 10),
+    }[modality]
+    loader = MediaLoader(MediaAccess(trusted=True), hasher)
+    served = MediaLoader(
+        MediaAccess(trusted=True), hasher, default_options={modality: {options: one}}
+    )
+
+    def digest(loader: MediaLoader, **given: object) -> bytes:
+        return loader.load(modality, source, options=given).payload_digest
+
+    plain, first = digest(loader), digest(loader, **{options: one})
+    assert len({plain, first, digest(loader, **{options: other})}) == 3
+    assert digest(loader, **{options: one}) == first == digest(served)
+    assert digest(served, **{options: other}) == digest(loader, **{options: other})
+    # The server's default is left behind by an explicit value, also by the release's own default.
+    bounds = {"fps": 30.0} if modality == "video" else {}
+    assert digest(loader, **{options: default}, **bounds) == plain
+
+
+def test_unknown_options_are_refused_at_start_and_in_a_request(trusted, hasher):
+    with pytest.raises(RequestError, match="smell") as raised:
+        trusted.load("image", picture(1), options={"smell": 1}, part=PART)
+    assert raised.value.part == "media_io_kwargs.image"
+    with pytest.raises(RequestError, match="smell"):
+        MediaLoader(MediaAccess(trusted=True), hasher, default_options={"image": {"smell": 1}})
+    with pytest.raises(UnsupportedModalityError):
+        MediaLoader(MediaAccess(trusted=True), hasher, default_options={"smell": {}})
+
+
+class Gate:
+    """A decoder that waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+
+    def __call__(self, *args: object) -> object:
+        assert self.go.wait(10)
+        return decode_media(*args)
+
+
+def load_together(loader: MediaLoader, gate: Gate, loads: list[tuple[object, dict]]) -> list:
+    with ThreadPoolExecutor(len(loads)) as threads:
+        futures = [threads.submit(loader.load, "image", data, **how) for data, how in loads]
+        time.sleep(0.1)
+        gate.go.set()
+        return [future.result() for future in futures]
+
+
+def test_equal_items_in_flight_are_decoded_once(hasher):
+    gate = Gate()
+    loader = MediaLoader(MediaAccess(trusted=True), hasher, decoder=gate)
+    data, other = image_bytes(picture(1)), image_bytes(picture(2))
+    uri = data_uri(data, "image/png")
+    items = load_together(loader, gate, [(data, {"uuid": str(n)}) for n in range(5)] + [(uri, {})])
+    assert loader.decodes == 1
+    assert len({item.payload_digest for item in items}) == 1
+    assert [item.uuid for item in items] == [*"01234", None]
+
+    gate.go.clear()
+    near = [
+        (data, {"scope": "a"}),
+        (data, {"scope": "b"}),
+        (data, {"options": {"rgba_background_color": [1, 2, 3]}}),
+        (other, {}),
+        (data, {}),
+    ]
+    load_together(loader, gate, near)
+    assert loader.decodes == 1 + len(near), "no tenant and no option is another's"
+
+
+def test_failures_in_flight_name_the_part_of_each_request(hasher):
+    gate = Gate()
+    loader = MediaLoader(MediaAccess(trusted=True), hasher, decoder=gate)
+    parts = [f"messages[0].content[{n}]" for n in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        futures = [threads.submit(loader.load, "image", b"no image", part=part) for part in parts]
+        time.sleep(0.1)
+        gate.go.set()
+        assert [future.exception().part for future in futures] == parts
+    assert loader.decodes == 1
+
+
+class CountingFetcher:
+    def __init__(self) -> None:
+        self.urls: list[str] = []
+
+    def fetch(self, url: str) -> bytes:
+        self.urls.append(url)
+        return image_bytes(picture(len(self.urls)))
+
+
+def test_a_url_is_fetched_once_a_request_and_again_by_the_next(hasher):
+    fetcher = CountingFetcher()
+    loader = MediaLoader(MediaAccess(trusted=True), hasher, fetcher=fetcher)
+    for count in (1, 2):
+        request = loader.for_request()
+        items = [request.load("image", "http://media.example/a.png") for _ in range(3)]
+        assert len({item.payload_digest for item in items}) == 1
+        assert len(fetcher.urls) == count
+    request.load("image", "http://media.example/b.png")
+    assert len(fetcher.urls) == 3
+
+
+def test_a_remembered_item_is_neither_decoded_nor_even_brought_to_bytes(hasher):
+    loader = MediaLoader(MediaAccess(trusted=True), hasher, memo=MediaMemo(2**20))
+    data = image_bytes(picture(1))
+    text = base64.b64encode(data).decode()
+    forms = [
+        lambda: loader.load("image", data),
+        lambda: loader.load("image", data_uri(data, "image/png")),
+        lambda: loader.load_base64("image", text, "png"),
+    ]
+    items = [form() for form in (*forms, *forms)]
+    assert loader.decodes == 1
+    assert len({item.payload_digest for item in items}) == 1
+    for item in items[1:]:
+        np.testing.assert_array_equal(np.asarray(item.data), np.asarray(items[0].data))
+    assert loader.decodes == len(items), "content that someone looks at is made then"
+    loader.load("image", data, scope="other tenant")
+    loader.load("image", data, options={"frame": 0})
+    assert loader.decodes == len(items) + 1, "another tenant decodes, a default given does not"
+    assert loader.load("image", image_bytes(picture(2))).payload_digest != items[0].payload_digest
+
+
+def test_a_remembered_item_passes_no_stricter_limit(hasher):
+    memo, data = MediaMemo(2**20), image_bytes(picture(1))
+    MediaLoader(MediaAccess(trusted=True), hasher, memo=memo).load("image", data)
+    strict = MediaAccess(trusted=True, limits=MediaLimits(max_pixels=27_999))
+    for source in (data, data_uri(data, "image/png")):
+        with pytest.raises(LimitExceededError):
+            MediaLoader(strict, hasher, memo=memo).load("image", source)
+
+
+def test_failures_are_not_remembered(hasher, tmp_path):
+    loader = MediaLoader(MediaAccess(trusted=True), hasher, memo=MediaMemo(2**20))
+    for _ in range(2):
+        with pytest.raises(MediaError):
+            loader.load("image", b"no image")
+    assert loader.decodes == 2

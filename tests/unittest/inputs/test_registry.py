@@ -22,8 +22,15 @@ from tensorrt_llm.errors import (
     RequestError,
     UnsupportedModalityError,
 )
-from tensorrt_llm.inputs.data import MediaItem, PlaceholderRun, ProcessedPrompt, StructuredPrompt
-from tensorrt_llm.inputs.multimodal_data import AudioData, MediaHasher
+from tensorrt_llm.inputs.data import (
+    DeferredContent,
+    MediaItem,
+    PlaceholderRun,
+    ProcessedPrompt,
+    StructuredPrompt,
+)
+from tensorrt_llm.inputs.media_memo import MediaMemo
+from tensorrt_llm.inputs.multimodal_data import AudioData, EmbeddingData, MediaHasher
 from tensorrt_llm.inputs.processors import Phi4MultimodalInputProcessor, TextInputProcessor
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
@@ -264,3 +271,121 @@ def test_fingerprints_tell_settings_and_versions_apart() -> None:
     assert (
         len({fingerprint("v1", {"a": 1}), fingerprint("v2", {"a": 1}), fingerprint("v1", {})}) == 3
     )
+
+
+class Counted:
+    """A processor's ``prepare``, counting calls."""
+
+    def __init__(self, processor: InputProcessor, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls = 0
+        prepare = processor.prepare
+
+        def counted(*args: Any) -> PreparedItem:
+            self.calls += 1
+            return prepare(*args)
+
+        monkeypatch.setattr(processor, "prepare", counted)
+
+
+def remembered(
+    processor: InputProcessor,
+    memo: MediaMemo | None,
+    text: str,
+    items: list[MediaItem],
+    scope: str | None = None,
+    **options: Any,
+) -> ProcessedPrompt:
+    located = processor.locate_placeholders(text, items)
+    return processor.process(located, items, options, memo=memo, scope=scope)
+
+
+def assert_same_prompt(left: ProcessedPrompt, right: ProcessedPrompt) -> None:
+    np.testing.assert_array_equal(left.token_ids, right.token_ids)
+    assert left.adapter_mode == right.adapter_mode
+    for one, other in zip(left.items, right.items, strict=True):
+        assert (one.identity, one.runs, one.uuid, one.part) == (
+            other.identity,
+            other.runs,
+            other.uuid,
+            other.part,
+        )
+        assert one.encoder_kwargs == other.encoder_kwargs
+        assert one.encoder_inputs.keys() == other.encoder_inputs.keys()
+        for name, tensor in one.encoder_inputs.items():
+            np.testing.assert_array_equal(tensor.numpy(), other.encoder_inputs[name].numpy())
+
+
+def test_a_repeat_is_not_prepared_until_its_inputs_are_looked_at(processor, monkeypatch) -> None:
+    memo, counted = MediaMemo(), Counted(processor, monkeypatch)
+    text = "<|image_1|> and <|audio_1|>: what?"
+    first = remembered(processor, memo, text, [image_item(1, part="p"), audio_item(2, uuid="u")])
+    assert counted.calls == 2
+    again = remembered(processor, memo, text, [image_item(1, part="p"), audio_item(2, uuid="u")])
+    assert counted.calls == 2
+    assert_same_prompt(
+        again, remembered(processor, None, text, [image_item(1, part="p"), audio_item(2, uuid="u")])
+    )
+    assert_same_prompt(again, first)
+    # Two without a memo, and the two whose inputs were looked at, once each.
+    assert counted.calls == 6
+
+
+def test_a_repeat_does_not_decode(processor) -> None:
+    memo = MediaMemo()
+    item = image_item(3)
+    remembered(processor, memo, "<|image_1|>", [item])
+
+    def decode() -> None:
+        raise MediaError("decoded after all")
+
+    deferred = MediaItem("image", DeferredContent(decode), item.payload_digest)
+    prompt = remembered(processor, memo, "<|image_1|>", [deferred])
+    with pytest.raises(MediaError, match="decoded after all"):
+        dict(prompt.items[0].encoder_inputs)
+
+
+def test_what_decides_an_item_is_what_it_is_remembered_by(processor, monkeypatch) -> None:
+    memo, counted = MediaMemo(), Counted(processor, monkeypatch)
+
+    def calls(text: str, items: list[MediaItem], **how: Any) -> int:
+        before = counted.calls
+        prompt = remembered(processor, memo, text, items, **how)
+        made = counted.calls - before
+        how.pop("scope", None)
+        assert_same_prompt(prompt, remembered(processor, None, text, items, **how))
+        return made
+
+    image, audio = image_item(4, 900, 600), audio_item(4)
+    assert calls("<|image_1|>", [image]) == 1
+    assert calls("<|image_1|>", [image], dynamic_hd=1) == 1
+    assert calls("<|image_1|>", [image_item(5)]) == 1
+    assert calls("<|image_1|>", [image], scope="tenant") == 1
+    assert calls("<|audio_1|>", [audio]) == 1
+    # Sound beside a picture is another item than sound alone; so both are made anew.
+    assert calls("<|image_1|><|audio_1|>", [image, audio]) == 2
+    for text, items, how in (
+        ("<|image_1|>", [image], {}),
+        ("<|image_1|>", [image], {"dynamic_hd": 1}),
+        ("<|image_1|> again", [image_item(4, 900, 600, uuid="x")], {}),
+        ("<|image_1|>", [image], {"scope": "tenant"}),
+        ("<|audio_1|>", [audio], {}),
+        ("<|audio_1|><|image_1|>", [image, audio], {}),
+    ):
+        assert calls(text, items, **how) == 0
+
+
+def test_an_unknown_digest_is_never_remembered(processor, monkeypatch) -> None:
+    memo, counted = MediaMemo(), Counted(processor, monkeypatch)
+    for _ in range(2):
+        unknown = MediaItem("image", picture(0), None)
+        prompt = remembered(processor, memo, "<|image_1|>", [unknown])
+        assert prompt.items[0].identity is None
+    assert counted.calls == 2
+    assert memo.stats.entries == 0
+
+
+def test_embeddings_are_refused_with_the_reason(processor) -> None:
+    rows = EmbeddingData(np.ones((3, 8), np.float32))
+    item = MediaItem("image", rows, HASHER.payload_digest("image", rows), part="here")
+    with pytest.raises(RequestError, match=r"here: .*no precomputed image embeddings; send the"):
+        remembered(processor, None, "<|image_1|>", [item])

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import torch
 
 from tensorrt_llm.errors import RequestError, UnsupportedModalityError
-from tensorrt_llm.llmapi.media import check_keys, read_media
+from tensorrt_llm.inputs.multimodal_data import EmbeddingData
+from tensorrt_llm.llmapi.media import check_keys, read_io_options, read_media
 
 BOTH = ("image", "audio")
 
@@ -61,7 +64,7 @@ def test_wrong_ids_are_refused(uuids: dict, match: str) -> None:
         listed({"multi_modal_data": {"image": ["p", "q"]}, "multi_modal_uuids": uuids})
 
 
-@pytest.mark.parametrize("key", ["encoder_inputs", "multi_modal_embeddings", "query", "frobnicate"])
+@pytest.mark.parametrize("key", ["encoder_inputs", "query", "frobnicate"])
 def test_unknown_keys_are_refused_by_name(key: str) -> None:
     check_keys({"prompt": "p", key: None})
     with pytest.raises(RequestError, match=f"^{key}: unknown key"):
@@ -71,3 +74,62 @@ def test_unknown_keys_are_refused_by_name(key: str) -> None:
 def test_a_prompt_is_given_once() -> None:
     with pytest.raises(RequestError, match="not both"):
         check_keys({"prompt": "p", "prompt_token_ids": [1]})
+
+
+def test_embeddings_are_items_of_their_modality() -> None:
+    inputs = {
+        "multi_modal_embeddings": {"image": [torch.ones(2, 4), EmbeddingData(torch.zeros(1, 4))]},
+        "multi_modal_uuids": {"image": ["a", None]},
+    }
+    first, second = read_media(inputs, BOTH)
+    assert (first.modality, first.uuid, first.part) == (
+        "image",
+        "a",
+        "multi_modal_embeddings.image[0]",
+    )
+    assert first.source.rows.shape == (2, 4)
+    assert second.source.rows.shape == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        ("rows", "not str"),
+        (np.zeros(3, np.float32), "not \\[3\\]"),
+        (torch.full((1, 2), float("nan")), "NaN"),
+    ],
+)
+def test_wrong_embeddings_are_refused_by_place(rows: object, match: str) -> None:
+    with pytest.raises(RequestError, match=rf"multi_modal_embeddings\.image\[0\]: .*{match}"):
+        listed({"multi_modal_embeddings": {"image": rows}})
+
+
+def test_data_and_embeddings_exclude_each_other() -> None:
+    with pytest.raises(RequestError, match="not both"):
+        listed(
+            {
+                "multi_modal_data": {"image": "i"},
+                "multi_modal_embeddings": {"audio": torch.ones(1, 2)},
+            }
+        )
+
+
+def test_io_options_are_listed_by_modality() -> None:
+    assert read_io_options(None) == read_io_options({}) == read_io_options({"image": None}) == {}
+    given = {"image": {"rgba_background_color": [0, 0, 0]}, "audio": {}}
+    assert read_io_options(given) == given
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ([], "must be an object, not list"),
+        ({"text": {}}, "'text' is no modality; known: image, audio, video"),
+        ({"image": 3}, "must be an object"),
+        ({"image": {"frames": 1}}, "unknown option 'frames'"),
+        ({"audio": {"rate": 1}}, "unknown option 'rate'"),
+    ],
+)
+def test_wrong_io_options_are_refused(given: object, match: str) -> None:
+    with pytest.raises(RequestError, match=match):
+        read_io_options(given)

@@ -137,3 +137,18 @@ def test_the_number_of_items_is_bounded_over_all_messages() -> None:
     assert len(parse_messages([one] * 3, BOTH, 3)) == 3
     with pytest.raises(LimitExceededError, match=r"4 items exceed max_media_items \(3 items\)"):
         parse_messages([one] * 4, BOTH, 3)
+
+
+def test_each_modality_may_have_a_limit_of_its_own() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:,x"}}
+    audio = {"type": "audio_url", "audio_url": {"url": "data:,x"}}
+    messages = [{"role": "user", "content": [image, audio, image]}]
+    for limits in ({}, {"image": 2}, {"image": 2, "audio": 1, "video": 0}):
+        assert len(parse_messages(messages, BOTH, 3, limits)[0].media) == 3
+    for limits, text in (
+        ({"image": 1}, r"2 items exceed limit_mm_per_prompt\.image \(1 items\)"),
+        ({"image": 2, "audio": 0}, r"1 items exceed limit_mm_per_prompt\.audio \(0 items\)"),
+    ):
+        with pytest.raises(LimitExceededError, match=text) as raised:
+            parse_messages(messages, BOTH, 3, limits)
+        assert raised.value.part == "messages"

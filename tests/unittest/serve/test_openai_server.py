@@ -31,7 +31,8 @@ class Client:
 
     def __init__(self, llm: LLM, config: ServerConfig) -> None:
         self.llm = llm
-        self.app = OpenAIServer(llm, config).app
+        self.server = OpenAIServer(llm, config)
+        self.app = self.server.app
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
         return self.send_all([(method, path, options)])[0]
@@ -252,6 +253,113 @@ def test_salts_do_not_share(client: Client) -> None:
     assert cached(first) == 0
     assert cached(client.chat(content, cache_salt="b")) == 0
     assert cached(client.chat(content, cache_salt="a")) == full_repeat(first)
+
+
+@pytest.mark.parametrize("media", [audio, image], ids=["audio", "image"])
+def test_a_repeat_is_not_decoded(client: Client, cold: Client, media: Any) -> None:
+    loader = client.server.media_loader
+    content = [text("Not twice."), media(161)]
+    before = loader.decodes
+    first = client.chat(content)
+    assert loader.decodes == before + 1
+    again = client.chat(content)
+    asked_otherwise = client.chat([*content, text("And now?")])
+    assert loader.decodes == before + 1
+    assert answer(again) == answer(first)
+    assert answer(asked_otherwise) == answer(cold.chat([*content, text("And now?")]))
+    client.chat([text("Not twice."), media(162)])
+    assert loader.decodes == before + 2
+
+
+def test_what_a_tenant_sent_is_unknown_to_others(client: Client) -> None:
+    loader, content = client.server.media_loader, [text("Mine."), image(63)]
+    before = loader.decodes
+    for salt, decodes in (("s1", 1), ("s1", 1), ("s2", 2), (None, 3), ("s2", 3)):
+        fields = {} if salt is None else {"cache_salt": salt}
+        assert client.chat(content, **fields).status_code == 200
+        assert loader.decodes == before + decodes
+
+
+def test_rows_that_were_evicted_are_made_again(client: Client, cold: Client) -> None:
+    """The door knows the item; the engine, which forgot it, makes its rows from what was sent."""
+    loader = client.server.media_loader
+    content = [text("Forget me."), image(64)]
+    expected = answer(client.chat(content))
+    client.llm._executor.reset_reuse_state()
+    before = loader.decodes
+    again = client.chat(content)
+    assert loader.decodes == before + 1
+    assert answer(again) == expected == answer(cold.chat(content))
+    assert cached(again) == 0
+
+
+def test_media_that_cannot_be_made_again_fails_its_request_only(client, monkeypatch) -> None:
+    content = [text("Lost."), image(65)]
+    expected = answer(client.chat(content))
+    client.llm._executor.reset_reuse_state()
+
+    def broken(*_: Any) -> None:
+        raise MemoryError("no room to decode")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client.server.media_loader, "_decoder", broken)
+        lost, text_only = client.send_all(
+            [("POST", CHAT, {"json": chat_body(c)}) for c in (content, "Only text.")]
+        )
+    assert lost.status_code == 500
+    assert "no room to decode" in lost.json()["message"]
+    assert text_only.status_code == 200
+    assert answer(client.chat(content)) == expected
+
+
+def clear_corner() -> dict:
+    """A picture with transparent pixels."""
+    pixels = picture(66).convert("RGBA")
+    pixels.paste((0, 0, 0, 0), (0, 0, 100, 70))
+    url = data_uri(image_bytes(pixels), "image/png")
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def test_the_background_of_a_request_is_part_of_the_identity(client: Client) -> None:
+    content = [text("What lies below?"), clear_corner()]
+
+    def on(*color: int) -> dict:
+        return {"media_io_kwargs": {"image": {"rgba_background_color": list(color)}}}
+
+    white = client.chat(content)
+    assert cached(client.chat(content, **on(255, 255, 255))) == full_repeat(white)
+    for color in ((0, 0, 0), (0, 0, 1)):
+        first = client.chat(content, **on(*color))
+        assert cached(first) < BLOCK
+        assert cached(client.chat(content, **on(*color))) == full_repeat(first)
+    assert cached(client.chat(content)) == full_repeat(white)
+
+
+def test_the_servers_background_holds_unless_the_request_says_otherwise(client: Client) -> None:
+    black = {"image": {"rgba_background_color": [0, 0, 0]}}
+    other = Client(client.llm, ServerConfig("tiny", media_io_kwargs=black))
+    content = [text("On which ground?"), clear_corner()]
+    first = other.chat(content)
+    assert cached(client.chat(content, media_io_kwargs=black)) == full_repeat(first)
+    white = {"image": {"rgba_background_color": [255, 255, 255]}}
+    assert cached(other.chat(content, media_io_kwargs=white)) < BLOCK
+    assert cached(client.chat(content)) == full_repeat(first)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"image": {"rgba_background_color": [0, 0]}}, "three ints from 0 to 255"),
+        ({"image": {"background": 1}}, "media_io_kwargs.image: unknown option 'background'"),
+        ({"text": {}}, "'text' is no modality"),
+        ({"audio": {"rate": 3}}, "media_io_kwargs.audio: unknown option 'rate'"),
+    ],
+)
+def test_wrong_loading_options_are_400(client: Client, given: dict, message: str) -> None:
+    for content in ("Only text.", [text("See."), image(67)]):
+        response = client.chat(content, media_io_kwargs=given)
+        assert response.status_code == 400
+        assert message in response.json()["message"]
 
 
 def test_user_text_that_spells_special_tokens_is_text(client: Client) -> None:

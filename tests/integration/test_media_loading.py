@@ -1,0 +1,111 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""What phones and browsers record, limits of the command line, and a decoder that hangs."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import psutil
+import pytest
+from PIL import Image
+from support.av_media import sound_bytes, video_bytes
+from support.media import clip, data_uri, image_bytes, picture, wav_bytes
+from support.server import Reply, Server
+
+TEXT = {"type": "text", "text": "What is this?"}
+DECODE_SECONDS = 6
+
+
+@pytest.fixture(scope="module")
+def server(phi4mm_checkpoint, start_servers) -> Server:
+    limits = {"max_pixels": 100_000, "max_audio_seconds": 5, "max_decode_seconds": DECODE_SECONDS}
+    options = [
+        *(str(phi4mm_checkpoint), "--max_seq_len", "4096", "--media_limits", json.dumps(limits)),
+        *("--limit_mm_per_prompt", '{"image": 1}'),
+        *("--media_io_kwargs", '{"image": {"rgba_background_color": [0, 0, 0]}}'),
+    ]
+    return start_servers({"media": options})["media"]
+
+
+def image(data: bytes) -> dict:
+    return {"type": "image_url", "image_url": {"url": data_uri(data, "image/png")}}
+
+
+def audio(data: bytes) -> dict:
+    return {"type": "audio_url", "audio_url": {"url": data_uri(data, "audio/wav")}}
+
+
+def refused(reply: Reply, says: str) -> bool:
+    return reply.status == 400 and says in reply.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("form", "codec"), [("ipod", "aac"), ("webm", "libopus"), ("adts", "aac"), ("ogg", "libopus")]
+)
+def test_recordings_of_phones_and_browsers(server, salt, form, codec) -> None:
+    data = sound_bytes(form, codec, clip(5, 1.0, 48_000))
+    first, again = (server.chat([audio(data), TEXT], cache_salt=salt) for _ in range(2))
+    assert first.status == again.status == 200 and first.text == again.text
+    assert first.cached == 0
+    assert again.cached == (first.usage["prompt_tokens"] - 1) // 32 * 32
+    rows = first.usage["prompt_tokens_details"]["audio_tokens"]
+    mono = server.chat([audio(wav_bytes(clip(5, 1.0))), TEXT], cache_salt=salt)
+    assert abs(rows - mono.usage["prompt_tokens_details"]["audio_tokens"]) <= 1
+    assert refused(server.chat([audio(data[:-40]), TEXT]), "truncated")
+
+
+def test_the_limits_of_the_command_line_hold(server) -> None:
+    large, small = (image_bytes(picture(1, side, 250)) for side in (401, 400))
+    reply = server.chat([image(large), TEXT])
+    assert refused(reply, "100250 pixels exceed max_pixels (100000 pixels)"), reply
+    assert server.chat([image(small), TEXT]).status == 200
+    reply = server.chat([image(small), TEXT, image(small)])
+    assert refused(reply, "2 items exceed limit_mm_per_prompt.image (1 items)"), reply
+    long = sound_bytes("ipod", "aac", clip(1, 6.0, 48_000))
+    assert refused(server.chat([audio(long), TEXT]), "exceed max_audio_seconds (5 seconds)")
+
+
+def test_the_servers_decoding_options_hold_unless_a_request_says_otherwise(server, salt) -> None:
+    clear = picture(3).convert("RGBA")
+    clear.putalpha(90)
+    body = [image(image_bytes(clear)), TEXT]
+    black = {"image": {"rgba_background_color": [0, 0, 0]}}
+    white = {"image": {"rgba_background_color": [255, 255, 255]}}
+    asked = [
+        server.chat(body, cache_salt=salt, media_io_kwargs=options)
+        for options in (black, None, white, white)
+    ]
+    whole = (asked[0].usage["prompt_tokens"] - 1) // 32 * 32
+    assert [reply.cached == whole for reply in asked] == [False, True, False, True]
+
+
+def test_video_is_refused_by_the_model_not_by_the_loader(server) -> None:
+    part = {"type": "video_url", "video_url": {"url": data_uri(video_bytes(), "video/mp4")}}
+    assert refused(server.chat([part, TEXT]), "does not take video")
+
+
+def test_a_decoder_that_hangs_holds_up_nobody_else(server) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (100, 100, 3), np.uint8)
+    assert server.chat([image(image_bytes(picture(4))), TEXT]).status == 200
+    decoders = [
+        process
+        for process in psutil.Process(server.process.pid).children(recursive=True)
+        if "decode_worker" in " ".join(process.cmdline())
+    ]
+    assert decoders
+    for process in decoders:
+        process.suspend()
+    with ThreadPoolExecutor(1) as thread:
+        start = time.monotonic()
+        hostile = thread.submit(server.chat, [image(image_bytes(Image.fromarray(noise))), TEXT])
+        time.sleep(0.2)
+        assert server.healthy()
+        assert server.chat("Hello").status == 200
+        assert not hostile.done() and time.monotonic() - start < DECODE_SECONDS
+        assert refused(hostile.result(), "max_decode_seconds")
+    assert time.monotonic() - start < DECODE_SECONDS + 5
+    assert server.chat([image(image_bytes(picture(5))), TEXT]).status == 200
