@@ -22,6 +22,8 @@ from support.server import TIMEOUT_SECONDS, Reply, Server
 
 TEXT = {"type": "text", "text": "What is this?"}
 MAX_SEQ_LEN = 8192
+# All that a request which begins with media can share: the token that opens a user's turn.
+OPENING = 1
 
 _seeds = itertools.count(1000)
 
@@ -56,7 +58,7 @@ def assert_well_after(on: Server, off: Server) -> None:
     media = picture(seed, 120, 100) if seed % 2 else clip(seed, 1.0)
     content = content_json(media, "What is this?")
     reply = on.chat(content, max_tokens=6)
-    assert (reply.status, reply.cached) == (200, 0)
+    assert reply.status == 200 and reply.cached <= OPENING
     assert reply.text == off.chat(content, max_tokens=6).text
     assert on.healthy()
 
@@ -133,7 +135,8 @@ def test_a_prompt_that_is_too_long_names_both_numbers(reuse_on: Server, reuse_of
         assert_refused(reply, "messages", rf"\d{{4,5}} .*{MAX_SEQ_LEN}")
     short = content_json(media, "What is this?")
     reply = reuse_on.chat(short)
-    assert (reply.status, reply.cached, reply.text) == (200, 0, reuse_off.chat(short).text)
+    assert (reply.status, reply.text) == (200, reuse_off.chat(short).text)
+    assert reply.cached <= OPENING
 
 
 CORRUPT = {
@@ -161,7 +164,8 @@ def test_a_corrupt_image_is_refused_and_the_whole_one_works(
         assert_refused(second, "messages[0].content[2]", "image")
     for content in ([first, TEXT], [image(whole), TEXT]):
         reply = reuse_on.chat(content)
-        assert (reply.status, reply.cached, reply.text) == (200, 0, reuse_off.chat(content).text)
+        assert (reply.status, reply.text) == (200, reuse_off.chat(content).text)
+        assert reply.cached <= OPENING
 
 
 def test_local_files(reuse_on: Server, reuse_off: Server, media_dir: Path, tmp_path: Path) -> None:

@@ -90,7 +90,10 @@ def test_the_loop_succeeds_and_repeats_come_from_the_cache(
     expected = [oracle.ask(("user", [QUESTION, sound])) for _ in range(REPEATS)]
 
     texts, prompts, cached = play_issue(reuse_on, url)
-    assert list(zip(prompts, cached, strict=True)) == expected
+    assert list(zip(prompts, cached, strict=True))[1:] == expected[1:]
+    # Other requests to this server may have begun with the same words.
+    first_row = oracle.prompt(("user", [QUESTION, sound])).items[0].runs[0].position
+    assert prompts[0] == expected[0][0] and cached[0] <= first_row
     assert cached[1] == prompts[0] - 1
     assert len(set(texts)) == 1 and texts[0]
     for server in (reuse_off, reuse_off_by_option):
@@ -252,7 +255,12 @@ def test_the_official_client_chats_about_audio(reuse_on: Server, reuse_off: Serv
                 plain.usage.prompt_tokens_details.cached_tokens,
                 usage.prompt_tokens_details.cached_tokens,
             ]
-            assert cached == ([0, repeat] if server is reuse_on else [0, 0])
+            if server is reuse_on:
+                # The words in front may have been asked before, the clip was not.
+                assert cached[0] < usage.prompt_tokens - usage.prompt_tokens_details.audio_tokens
+                assert cached[1] == repeat
+            else:
+                assert cached == [0, 0]
             answers.append(text)
     assert answers[0] == answers[1]
 
