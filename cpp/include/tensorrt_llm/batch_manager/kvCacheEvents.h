@@ -103,6 +103,16 @@ public:
     //! The block is about to leave the tree.
     void removed(BlockId block);
 
+    //! Brings closer what removed will look at.
+    void prefetch(BlockId block) const
+    {
+        if (isEnabled())
+        {
+            __builtin_prefetch(&mNames[static_cast<std::size_t>(block)]);
+            __builtin_prefetch(&mPending[static_cast<std::size_t>(block)]);
+        }
+    }
+
     void levelChanged(BlockId block, std::int32_t before, std::int32_t after);
     void priorityChanged(BlockId block, std::int32_t before, std::int32_t after);
 
