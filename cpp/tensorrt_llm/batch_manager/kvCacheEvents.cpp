@@ -108,9 +108,7 @@ KvCacheEventLog::KvCacheEventLog(
 {
     if (isEnabled())
     {
-        KvCacheEvent created;
-        created.numBlocksPerLevel = {numDevice, store.numBlocks() - numDevice};
-        push(std::move(created));
+        append(KvCacheEventKind::kCreated).numBlocksPerLevel = {numDevice, store.numBlocks() - numDevice};
     }
 }
 
@@ -199,14 +197,12 @@ void KvCacheEventLog::flush()
             mEvents.back().names.push_back(entry.name);
             continue;
         }
-        KvCacheEvent event;
-        event.kind = entry.kind;
+        auto& event = append(entry.kind);
         event.names.push_back(entry.name);
         if (entry.kind == KvCacheEventKind::kUpdated)
         {
             (entry.isLevel ? event.level : event.priority).emplace(entry.before, entry.after);
         }
-        push(std::move(event));
     }
     mEntries.clear();
 }
@@ -220,8 +216,7 @@ void KvCacheEventLog::flushStored(BlockId block)
     name = nameBlock(parentName, mStore.key(block, mSpans));
     if (mLastStored == kNoBlock || parent != mLastStored)
     {
-        KvCacheEvent event;
-        event.kind = KvCacheEventKind::kStored;
+        auto& event = append(KvCacheEventKind::kStored);
         event.parent = parent < 0 ? std::nullopt : std::optional<BlockName>{parentName};
         auto root = parent;
         while (root >= 0)
@@ -229,35 +224,53 @@ void KvCacheEventLog::flushStored(BlockId block)
             root = mTree.parentOf(root);
         }
         event.cacheSalt = mTree.scopeOf(root).cacheSalt;
-        push(std::move(event));
     }
-    mEvents.back().stored.push_back(describe(block));
+    describe(block, mEvents.back());
     mLastStored = block;
 }
 
-StoredBlock KvCacheEventLog::describe(BlockId block)
+void KvCacheEventLog::describe(BlockId block, KvCacheEvent& event)
 {
     auto const& record = mStore[block];
     auto const key = mStore.key(block, mSpans);
-    StoredBlock result{mNames[static_cast<std::size_t>(block)], {key.tokens.begin(), key.tokens.end()},
-        {key.media.begin(), key.media.end()}, {}, record.onHost ? 1 : 0, record.priority};
-    for (auto const& span : result.media)
+    event.stored.push_back(
+        {mNames[static_cast<std::size_t>(block)], record.onHost ? 1 : 0, record.priority, key.media.size()});
+    event.tokens.insert(event.tokens.end(), key.tokens.begin(), key.tokens.end());
+    for (auto const& span : key.media)
     {
         auto const known = mUuids.find(span.digest);
-        result.uuids.push_back(known == mUuids.end() ? std::nullopt : std::optional<std::string>{known->second});
+        event.media.push_back(span);
+        event.uuids.push_back(known == mUuids.end() ? std::nullopt : std::optional<std::string>{known->second});
     }
-    return result;
 }
 
-void KvCacheEventLog::push(KvCacheEvent event)
+void KvCacheEvent::reset(std::int64_t newId, KvCacheEventKind newKind)
 {
-    event.id = mNextId++;
+    id = newId;
+    kind = newKind;
+    numBlocksPerLevel.clear();
+    parent.reset();
+    cacheSalt.reset();
+    stored.clear();
+    tokens.clear();
+    media.clear();
+    uuids.clear();
+    names.clear();
+    level.reset();
+    priority.reset();
+}
+
+KvCacheEvent& KvCacheEventLog::append(KvCacheEventKind kind)
+{
+    KvCacheEvent event;
     if (mEvents.size() == mMaxEvents)
     {
+        event = std::move(mEvents.front());
         mEvents.pop_front();
         ++mNumDropped;
     }
-    mEvents.push_back(std::move(event));
+    event.reset(mNextId++, kind);
+    return mEvents.emplace_back(std::move(event));
 }
 
 std::vector<KvCacheEvent> KvCacheEventLog::take(std::size_t most)

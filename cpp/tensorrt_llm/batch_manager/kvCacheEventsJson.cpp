@@ -68,24 +68,37 @@ std::string listed(Values const& values, Show const& show)
     return text + "]";
 }
 
-std::string shown(StoredBlock const& block, std::optional<std::string> const& salt)
+//! The block at \p index, whose media begin at \p firstSpan.
+std::string shown(KvCacheEvent const& event, std::size_t index, std::size_t firstSpan)
 {
-    auto const tokens = listed(block.tokens,
-        [&](std::size_t index)
+    auto const& block = event.stored[index];
+    auto const ids = event.tokensOf(index);
+    auto const tokens = listed(ids, [&](std::size_t token)
+        { return R"({"type":"unique_token","token_id":)" + std::to_string(ids[token]) + R"(,"token_extra_id":0})"; });
+    auto const spans = ArrayView<MediaSpan>{event.media}.slice(firstSpan, block.numSpans);
+    auto const media = listed(spans,
+        [&](std::size_t span)
         {
-            return R"({"type":"unique_token","token_id":)" + std::to_string(block.tokens[index])
-                   + R"(,"token_extra_id":0})";
-        });
-    auto const media = listed(block.media,
-        [&](std::size_t index)
-        {
-            auto const& span = block.media[index];
-            return R"({"type":"mm_key","hash":)" + hexadecimal(span.digest) + R"(,"start_offset":)"
-                   + std::to_string(span.rowOffset) + R"(,"uuid":)" + quoted(block.uuids[index]) + "}";
+            return R"({"type":"mm_key","hash":)" + hexadecimal(spans[span].digest) + R"(,"start_offset":)"
+                   + std::to_string(spans[span].rowOffset) + R"(,"uuid":)" + quoted(event.uuids[firstSpan + span])
+                   + "}";
         });
     return R"({"type":"stored_block","block_hash":)" + hexadecimal(block.name) + R"(,"tokens":)" + tokens
            + R"(,"cache_level":)" + std::to_string(block.cacheLevel) + R"(,"priority":)"
-           + std::to_string(block.priority) + R"(,"mm_keys":)" + media + R"(,"cache_salt":)" + quoted(salt) + "}";
+           + std::to_string(block.priority) + R"(,"mm_keys":)" + media + R"(,"cache_salt":)" + quoted(event.cacheSalt)
+           + "}";
+}
+
+std::string shownBlocks(KvCacheEvent const& event)
+{
+    std::size_t firstSpan = 0;
+    return listed(event.stored,
+        [&](std::size_t index)
+        {
+            auto text = shown(event, index, firstSpan);
+            firstSpan += event.stored[index].numSpans;
+            return text;
+        });
 }
 
 std::string shown(std::optional<std::pair<std::int32_t, std::int32_t>> const& change)
@@ -106,9 +119,7 @@ std::string data(KvCacheEvent const& event)
                + "}";
     case KvCacheEventKind::kStored:
         return R"({"type":"stored","parent_hash":)" + (event.parent ? hexadecimal(*event.parent) : "null")
-               + R"(,"blocks":)"
-               + listed(event.stored, [&](std::size_t index) { return shown(event.stored[index], event.cacheSalt); })
-               + "}";
+               + R"(,"blocks":)" + shownBlocks(event) + "}";
     case KvCacheEventKind::kRemoved:
         return R"({"type":"removed","block_hashes":)"
                + listed(event.names, [&](std::size_t index) { return hexadecimal(event.names[index]); }) + "}";

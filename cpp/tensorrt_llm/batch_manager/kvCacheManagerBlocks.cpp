@@ -179,6 +179,7 @@ void KVCacheManager::prefetchNext() const
         if (block != kNoBlock && ahead == 1)
         {
             mTree.prefetchErase(block);
+            mEvents.prefetch(block);
             mStore.prefetchKey(block, false);
         }
     }

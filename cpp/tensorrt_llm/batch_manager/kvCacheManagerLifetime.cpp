@@ -295,14 +295,17 @@ bool KVCacheManager::makeFindable(Sequence& sequence, std::size_t index)
         ++sequence.numFindable;
         return false;
     }
+    auto const stillCopiedToHost = mStore[existing].onHost && mStore[existing].references.value() > 0;
+    // Own is being copied from: it would not come back now, and the promises to others count on the block taken here.
+    auto const ownIsInCopy = mStore[own].references.value() > 1;
+    if (stillCopiedToHost || ownIsInCopy)
+    {
+        // Rather than wait, the sequence shares nothing from here on.
+        sequence.shareableBlocks = static_cast<std::int64_t>(index);
+        return false;
+    }
     if (mStore[existing].onHost)
     {
-        if (mStore[existing].references.value() > 0)
-        {
-            // It is still being copied there. Rather than wait, the sequence shares nothing from here on.
-            sequence.shareableBlocks = static_cast<std::int64_t>(index);
-            return false;
-        }
         hold(existing);
         swapSlots(existing, own); // what lies on the host is here already, so nothing has to be copied
         mEvents.levelChanged(existing, 1, 0);

@@ -50,13 +50,13 @@ enum class KvCacheEventKind : std::uint8_t
 struct StoredBlock
 {
     BlockName name;
-    std::vector<TokenId> tokens;
-    std::vector<MediaSpan> media;
-    std::vector<std::optional<std::string>> uuids; //!< one a span: the caller's own name of its item, if it gave one
-    std::int32_t cacheLevel;                       //!< 0 device, 1 host
+    std::int32_t cacheLevel; //!< 0 device, 1 host
     std::int32_t priority;
+    std::size_t numSpans; //!< of the event's media, those that are this block's
 };
 
+//! What a kind of event does not have is empty. Tokens and media of all its blocks stand end to end, so that an event
+//! of many blocks takes no more memory calls than one of few.
 struct KvCacheEvent
 {
     std::int64_t id{0}; //!< counts from 0
@@ -65,9 +65,22 @@ struct KvCacheEvent
     std::optional<BlockName> parent;                               //!< stored; none below a root
     std::optional<std::string> cacheSalt;                          //!< stored
     std::vector<StoredBlock> stored;                               //!< stored: each below the one before
+    std::vector<TokenId> tokens;                                   //!< stored: as many for each block
+    std::vector<MediaSpan> media;                                  //!< stored
+    std::vector<std::optional<std::string>> uuids;                 //!< stored: the caller's name of each span's item
     std::vector<BlockName> names;                                  //!< removed, any number; updated, one
     std::optional<std::pair<std::int32_t, std::int32_t>> level;    //!< updated: old and new
     std::optional<std::pair<std::int32_t, std::int32_t>> priority; //!< updated: old and new
+
+    //! The tokens of stored block \p index.
+    [[nodiscard]] ArrayView<TokenId> tokensOf(std::size_t index) const
+    {
+        auto const size = tokens.size() / stored.size();
+        return ArrayView<TokenId>{tokens}.slice(index * size, size);
+    }
+
+    //! An event of another kind, keeping the memory.
+    void reset(std::int64_t newId, KvCacheEventKind newKind);
 };
 
 //! One line of JSON in the shape of the upstream contract, names in hexadecimal.
@@ -89,6 +102,16 @@ public:
 
     //! The block is about to leave the tree.
     void removed(BlockId block);
+
+    //! Brings closer what removed will look at.
+    void prefetch(BlockId block) const
+    {
+        if (isEnabled())
+        {
+            __builtin_prefetch(&mNames[static_cast<std::size_t>(block)]);
+            __builtin_prefetch(&mPending[static_cast<std::size_t>(block)]);
+        }
+    }
 
     void levelChanged(BlockId block, std::int32_t before, std::int32_t after);
     void priorityChanged(BlockId block, std::int32_t before, std::int32_t after);
@@ -125,8 +148,8 @@ private:
 
     void note(Entry const& entry);
     void flushStored(BlockId block);
-    void push(KvCacheEvent event);
-    [[nodiscard]] StoredBlock describe(BlockId block);
+    [[nodiscard]] KvCacheEvent& append(KvCacheEventKind kind);
+    void describe(BlockId block, KvCacheEvent& event);
 
     std::size_t mMaxEvents;
     BlockStore const& mStore;

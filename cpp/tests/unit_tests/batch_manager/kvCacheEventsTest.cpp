@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(aPromptsLife)
     auto const second = nameBlock(first, {range(9, 2), std::vector<MediaSpan>{{digest(1), 1, 0, 1}}});
     BOOST_TEST((events[0].stored[0].name == first));
     BOOST_TEST((events[0].stored[1].name == second));
-    BOOST_TEST(*events[0].stored[1].uuids[0] == "my \"cat\"\n");
+    BOOST_TEST(*events[0].uuids[1] == "my \"cat\"\n");
     BOOST_TEST(toJson(events[0], 4).find(R"("start_offset":1,"uuid":"my \"cat\"\u000a")") != std::string::npos);
     BOOST_TEST(toJson(events[0], 4).find(R"("cache_salt":"tenant")") != std::string::npos);
     run(manager, text(50, 4));
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(whatComesAndGoesBetweenFlushesIsNotMentioned)
     run(manager, text(50, 4));
     auto const events = take(manager);
     BOOST_REQUIRE(events.size() == 1u);
-    BOOST_TEST(events[0].stored[0].tokens[0] == 50);
+    BOOST_TEST(events[0].tokensOf(0)[0] == 50);
 }
 
 BOOST_AUTO_TEST_CASE(aFullBufferDropsTheOldestAndCounts)

@@ -16,11 +16,20 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <cstdlib>
+
 using namespace tensorrt_llm::batch_manager;
 using namespace tensorrt_llm::batch_manager::testing;
 
 namespace
 {
+
+//! Steps for each setting: TRTLLM_FUZZ_STEPS, or what takes seconds.
+int numSteps()
+{
+    auto const* const wanted = std::getenv("TRTLLM_FUZZ_STEPS");
+    return wanted == nullptr ? 2000 : std::atoi(wanted);
+}
 
 void fuzz(KvCacheManagerConfig const& config, unsigned seed, int steps)
 {
@@ -48,6 +57,7 @@ void fuzz(KvCacheManagerConfig const& config, unsigned seed, int steps)
 BOOST_AUTO_TEST_CASE(memoryHoldsWhatTheTablesSay)
 {
     unsigned seed = 1;
+    std::int64_t numOperations = 0;
     for (auto const hash : {&xxh3Hash, &crowdedHash, &constantHash})
     {
         for (BlockId const host : {0, 4, 20})
@@ -63,8 +73,10 @@ BOOST_AUTO_TEST_CASE(memoryHoldsWhatTheTablesSay)
                 config.enablePartialReuse = partial;
                 config.copyOnPartialReuse = copy;
                 config.secondaryOffloadMinPriority = seed % 2 == 0 ? 0 : kDefaultPriority;
-                fuzz(config, seed++, 2000);
+                fuzz(config, seed++, numSteps());
+                numOperations += numSteps();
             }
         }
     }
+    BOOST_TEST_MESSAGE(numOperations << " operations under " << seed - 1 << " settings");
 }

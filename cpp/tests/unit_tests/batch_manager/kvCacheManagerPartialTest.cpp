@@ -277,6 +277,25 @@ BOOST_AUTO_TEST_CASE(aForkSharesWholeBlocksAndCopiesTheTail)
     BOOST_TEST(probe(manager, {{0, 1, 2, 3, 4, 5, 70, 71, 1}, {}, {}}) == 8);
 }
 
+BOOST_AUTO_TEST_CASE(aTailInACopyIsNotGivenBackForAnEqualBlock)
+{
+    // What is given back must be there at once, because promises were made on it.
+    KVCacheManager manager{8, 4};
+    add(manager, 1, text(0, 6), 4);
+    manager.commit(1, 6);
+    manager.fork(1, 2);
+    run(manager, text(0, 9)); // leaves an idle block equal to what 1 is about to fill
+    auto const free = manager.stats().freeNumBlocks;
+    manager.appendTokens(1, range(6, 2));
+    BOOST_TEST(!manager.commit(1, 8));
+    BOOST_TEST(manager.stats().freeNumBlocks == free);
+    manager.copiesDone(manager.takeCopyPlan().ticket);
+    manager.freeSequence(1);
+    manager.freeSequence(2);
+    BOOST_TEST(manager.stats().freeNumBlocks == 8);
+    BOOST_TEST(probe(manager, text(0, 9)) == 8);
+}
+
 BOOST_AUTO_TEST_CASE(aForkAtABlockBorderCopiesNothing)
 {
     KVCacheManager manager{config(8)};
