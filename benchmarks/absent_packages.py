@@ -1,0 +1,39 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Lets a rival's module be imported where packages for GPUs, which it imports too, are absent."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from unittest.mock import MagicMock
+
+
+class AbsentPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the named packages, and all below them, as modules in which every name stands for
+    something inert. It comes last, so a package that is there is never hidden."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = frozenset(names)
+
+    def install(self) -> None:
+        sys.meta_path.append(self)
+
+    def find_spec(
+        self, fullname: str, path: object = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname.partition(".")[0] not in self._names:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = MagicMock(name=spec.name)
+        module.__path__ = []
+        module.__version__ = "0"
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
