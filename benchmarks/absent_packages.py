@@ -12,9 +12,32 @@ from types import ModuleType
 from unittest.mock import MagicMock
 
 
+class AbsentClass(type):
+    """Of classes that have every attribute."""
+
+    def __getattr__(cls, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return MagicMock()
+
+
+class AbsentModule(ModuleType):
+    """A module that has every name: capitalised ones are classes, which may be derived from, the
+    others do nothing."""
+
+    __version__ = "0"
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        is_class = name[0].isupper() and not name.isupper()
+        value = AbsentClass(name, (), {}) if is_class else MagicMock()
+        setattr(self, name, value)
+        return value
+
+
 class AbsentPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the named packages, and all below them, as modules in which every name stands for
-    something inert. It comes last, so a package that is there is never hidden."""
+    """Finds the named packages, and all below them, as modules with every name. It comes last, so a package that is there is never hidden."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = frozenset(names)
@@ -30,10 +53,7 @@ class AbsentPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        module = MagicMock(name=spec.name)
-        module.__path__ = []
-        module.__version__ = "0"
-        return module
+        return AbsentModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         pass

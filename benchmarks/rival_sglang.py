@@ -20,6 +20,18 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch._dynamo
+from transformers import AutoProcessor, image_transforms, processing_utils  # noqa: F401
+
+from benchmarks.absent_packages import AbsentPackages
+
+# What its tree is imported beside and does not use. torch and transformers look for some of them
+# too, so those parts of theirs that do are imported above.
+AbsentPackages(
+    ["compressed_tensors", "cuda", "flashinfer", "gguf", "pynvml", "sgl_kernel", "torchcodec"]
+    + ["torchvision", "tvm_ffi"]
+).install()
+
 from sglang.srt.mem_cache.base_prefix_cache import InsertParams, MatchPrefixParams
 from sglang.srt.mem_cache.cache_init_params import CacheInitParams
 from sglang.srt.mem_cache.radix_cache import RadixKey

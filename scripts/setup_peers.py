@@ -85,7 +85,9 @@ PEERS = (
     Peer(
         "sglang",
         # Those of its packages that its prefix tree imports; the others need a GPU to install.
-        ("torch==2.13.0", "numpy", "msgspec", "orjson"),
+        ("torch==2.13.0", "transformers==5.19.0", "triton==3.9.0", "numpy", "pillow", "ipython")
+        + ("msgspec", "orjson", "psutil", "pybase64", "pydantic", "requests", "starlette", "tqdm")
+        + ("pyzmq", "aiohttp", "packaging", "dill", "sentencepiece"),
         alone=("sglang==0.5.23",),
         script="benchmarks.rival_sglang",
     ),
