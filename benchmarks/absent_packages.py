@@ -7,7 +7,6 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import sys
-from collections.abc import Sequence
 from types import ModuleType
 from unittest.mock import MagicMock
 
@@ -37,10 +36,13 @@ class AbsentModule(ModuleType):
 
 
 class AbsentPackages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the named packages, and all below them, as modules with every name. It comes last, so a package that is there is never hidden."""
+    """Finds the named packages, and all below them, as modules with every name.
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = frozenset(names)
+    It comes last, so a package that is there is never hidden. ``names`` are separated by spaces.
+    """
+
+    def __init__(self, names: str) -> None:
+        self._names = frozenset(names.split())
 
     def install(self) -> None:
         sys.meta_path.append(self)

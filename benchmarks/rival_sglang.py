@@ -1,5 +1,6 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: E402 - its imports need what is installed above them
 """SGLang's Rust prefix tree at the work of `kv_cache_manager.py`; run by SGLang's own Python.
 
     build/rivals/sglang/bin/python -m benchmarks.rival_sglang [--blocks N] [--seconds S]
@@ -28,8 +29,7 @@ from benchmarks.absent_packages import AbsentPackages
 # What its tree is imported beside and does not use. torch and transformers look for some of them
 # too, so those parts of theirs that do are imported above.
 AbsentPackages(
-    ["compressed_tensors", "cuda", "flashinfer", "gguf", "pynvml", "sgl_kernel", "torchcodec"]
-    + ["torchvision", "tvm_ffi"]
+    "compressed_tensors cuda flashinfer gguf pynvml sgl_kernel torchcodec torchvision tvm_ffi"
 ).install()
 
 from sglang.srt.mem_cache.base_prefix_cache import InsertParams, MatchPrefixParams
@@ -126,15 +126,22 @@ class Workload:
         try:
             while freed[FULL] < tokens:
                 step = tree.evict_device_next_node(FULL, freed)
-                freed[FULL] += step.tracker.get(FULL, 0)
+                freed[FULL] += self.drain(step)
                 if step.node_id is not None:
-                    leaf = tree.evict_device_leaf(step.node_id, False)
-                    freed[FULL] += leaf.tracker.get(FULL, 0)
+                    freed[FULL] += self.drain(tree.evict_device_leaf(step.node_id, False))
                 elif not step.made_progress:
                     break
         finally:
             tree.evict_device_end(FULL)
         return freed[FULL]
+
+    @staticmethod
+    def drain(step: Any) -> int:
+        """Takes what a step freed, as its pool would, and gives the number of tokens."""
+        step.device_frees.clear()
+        step.host_frees.clear()
+        step.cache_actions.clear()
+        return step.tracker.get(FULL, 0)
 
 
 def figure(blocks: int, seconds: float, events: bool) -> dict[str, Any]:

@@ -85,9 +85,11 @@ PEERS = (
     Peer(
         "sglang",
         # Those of its packages that its prefix tree imports; the others need a GPU to install.
-        ("torch==2.13.0", "transformers==5.19.0", "triton==3.9.0", "numpy", "pillow", "ipython")
-        + ("msgspec", "orjson", "psutil", "pybase64", "pydantic", "requests", "starlette", "tqdm")
-        + ("pyzmq", "aiohttp", "packaging", "dill", "sentencepiece"),
+        (
+            *("torch==2.13.0", "transformers==5.19.0", "triton==3.9.0", "sentencepiece==0.2.1"),
+            *("aiohttp", "dill", "ipython", "msgspec", "numpy", "orjson", "packaging", "pillow"),
+            *("psutil", "pybase64", "pydantic", "pyzmq", "requests", "starlette", "tqdm"),
+        ),
         alone=("sglang==0.5.23",),
         script="benchmarks.rival_sglang",
     ),
