@@ -354,7 +354,7 @@ void KVCacheManager::keepTail(Sequence const& ending)
     {
         return;
     }
-    mStore.cutTokens(tail, static_cast<std::size_t>(numTokens));
+    mStore.cutTokens(tail, static_cast<std::size_t>(numTokens), mSpans);
     mStore[tail].hash = mTree.hashOf(parent, mStore.key(tail, mSpans));
     mTree.insert(tail, parent);
     mEvents.stored(tail);
