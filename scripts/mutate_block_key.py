@@ -42,10 +42,12 @@ ADMISSION, LIFETIME = (
 )
 EVENTS = f"{SOURCES}/kvCacheEvents.cpp"
 BLOCKS = f"{SOURCES}/kvCacheManagerBlocks.cpp"
+STORE_HEADER = "cpp/include/tensorrt_llm/batch_manager/blockStore.h"
 # The test that is likely to notice, built and run before the others.
 LIKELY = {
     KEY: "blockKeyTest",
     STORE: "blockStoreTest",
+    STORE_HEADER: "blockStoreTest",
     TREE: "kvCacheManagerTest",
     ADMISSION: "kvCacheManagerPartialTest",
     LIFETIME: "kvCacheManagerTest",
@@ -75,11 +77,11 @@ MUTATIONS = (
     Mutation("length", KEY, "&& length == other.length", ""),
     Mutation(
         "tokens",
-        STORE,
-        "|| std::memcmp(tokens(block), key.tokens.data(), mTokensPerBlock * sizeof(TokenId)) != 0",
+        STORE_HEADER,
+        "&& std::memcmp(own, key.tokens.data(), mTokensPerBlock * sizeof(TokenId)) == 0",
         "",
     ),
-    Mutation("media", STORE, "record.numSpans != key.media.size()", "false"),
+    Mutation("media", STORE_HEADER, "numSpans == key.media.size()", "true"),
     Mutation("parent", TREE, "record.parent == parent && mStore", "mStore"),
     Mutation("salt", KEY, "return cacheSalt == other.cacheSalt && ", "return "),
     Mutation("adapter id", KEY, "adapterId == other.adapterId && ", ""),
