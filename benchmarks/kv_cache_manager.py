@@ -4,23 +4,13 @@
 
     python benchmarks/kv_cache_manager.py [--pool N]... [--seconds S] [--json FILE]
 
-<<<<<<< HEAD
 Requests are those of ``shared_prefix.py``. Timed is what the engine's loop does with one through
 Python: match and allocate, commit, free, key hashing and the media's description included; making
-the tokens is not. With events on, all new blocks are named once a batch. One thread; requests come
-in batches of 16, for one row in single calls. Pools are full, so that every new block evicts one,
-or half full. Each answer is checked in the same run. The figure is the best hundredth of the time:
-on a shared machine the others are noise.
-=======
-A request has 4096 tokens in blocks of 32; its first 115 blocks, with an image of 1024 rows among
-them, are one of 8 families', the rest is its own. Timed is what the engine's loop does with it
-through Python: match and allocate, commit, free, key hashing and the media's description included;
-making the tokens is not. With events on they are recorded and nobody asks for them; in the rows
-with a reader every batch's events are taken as JSON, which is when blocks are named. One thread;
-requests come in batches of 16, for one row in single calls. Pools are full, so that every new
-block evicts one, or half full. Each answer is checked in the same run. The figure is the best
-hundredth of the time: on a shared machine the others are noise.
->>>>>>> main
+the tokens is not. With events on they are recorded and nobody asks for them; in the rows with a
+reader every batch's events are taken as JSON, which is when blocks are named. One thread; requests
+come in batches of 16, for one row in single calls. Pools are full, so that every new block evicts
+one, or half full. Each answer is checked in the same run. The figure is the best hundredth of the
+time: on a shared machine the others are noise.
 
 Rivals get the same requests, one by one as their engines take them, where ``make peers`` has made
 their environments, and are "not run" otherwise. Ours is timed again before and after each, so that
