@@ -437,6 +437,28 @@ class KVCacheManager:
         with nothing changed, if the pool cannot promise it now.
         """
 
+    def extend_sequence(self, sequence_id: int, max_new_tokens: int) -> bool:
+        """Raise a promise: this many new tokens in all may come after the prompt.
+
+        Returns:
+            False, with nothing changed, if the pool cannot promise that now.
+
+        Raises:
+            CapacityExceededError: The need exceeds the whole pool.
+            UnknownSequenceError: The id is not live.
+        """
+
+    def share_tail(self, source_id: int, sequence_id: int) -> int:
+        """For a sequence just added: take over what another has written of its next block.
+
+        The source must begin with the same blocks; what the keys of both blocks have in common is
+        copied as the plan says, up to the last token of the prompt. Nothing happens without
+        partial reuse by copying.
+
+        Returns:
+            The sequence's cached tokens now.
+        """
+
     def rewind(self, sequence_id: int, num_tokens: int) -> None:
         """Take back the last tokens, down to ``num_tokens``: a rejected speculative tail.
 

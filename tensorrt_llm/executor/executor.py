@@ -22,7 +22,7 @@ from tensorrt_llm._torch.pyexecutor.model_engine import ModelEngine
 from tensorrt_llm._torch.pyexecutor.py_executor import PyExecutor
 from tensorrt_llm._torch.pyexecutor.resource_manager import KVCacheManager
 from tensorrt_llm._torch.pyexecutor.sampler import Sampler
-from tensorrt_llm._torch.pyexecutor.scheduler import MicroBatchScheduler
+from tensorrt_llm._torch.pyexecutor.scheduler import MicroBatchScheduler, capacity_policy
 from tensorrt_llm.errors import (
     ConfigurationError,
     EngineStoppedError,
@@ -89,7 +89,12 @@ class GenerationExecutor:
         self._lock = threading.Lock()
         self._open = True
         kv_cache = KVCacheManager(args.kv_cache_config, model)
-        store = EmbeddingStore(args.multimodal_config.encoder_cache_max_bytes)
+        media = args.multimodal_config
+        store = EmbeddingStore(
+            media.encoder_cache_max_bytes,
+            # On the CPU the device's memory is the host's: a second level would be the first.
+            0 if model.device.type == "cpu" else media.encoder_cache_host_max_bytes,
+        )
         self._stats = IterationStats(args.max_batch_size, args.max_num_tokens, model.device)
         self.model_info = ModelInfo(
             model_type=model.hf_model.config.model_type,
@@ -110,6 +115,10 @@ class GenerationExecutor:
                 max_batch_size=args.max_batch_size,
                 max_num_tokens=args.max_num_tokens,
                 enable_chunked_prefill=args.enable_chunked_prefill,
+            ),
+            capacity=capacity_policy(
+                args.scheduler_config.capacity_scheduler_policy,
+                kv_cache.geometry.tokens_per_block,
             ),
             sampler=Sampler(),
             stats=self._stats,

@@ -218,6 +218,12 @@ class MultimodalConfig(StrictModel):
         description="Most bytes of encoder rows kept for later requests, as a number or as text "
         "such as '512MiB'. 0 keeps none beyond the requests that need them.",
     )
+    encoder_cache_host_max_bytes: Annotated[int, BeforeValidator(parse_bytes)] = Field(
+        0,
+        ge=0,
+        description="Most bytes of encoder rows kept in host memory when they have to leave the "
+        "device, as a number or as text. 0 drops them. Has no effect on the CPU.",
+    )
     hash_algorithm: HashAlgorithm = Field(
         "blake3",
         description="What identifies media. xxh3_128 is faster and keyed with a secret of the "
@@ -239,8 +245,11 @@ class MultimodalConfig(StrictModel):
 class SchedulerConfig(StrictModel):
     """Which requests run in a step."""
 
-    capacity_scheduler_policy: str = inert(
-        "another capacity policy than GUARANTEED_NO_EVICT", "GUARANTEED_NO_EVICT"
+    capacity_scheduler_policy: Literal["GUARANTEED_NO_EVICT", "MAX_UTILIZATION"] = Field(
+        "GUARANTEED_NO_EVICT",
+        description="Who may hold KV blocks. GUARANTEED_NO_EVICT admits a request when all of it "
+        "fits, so that it can finish. MAX_UTILIZATION admits what fits now; when the pool runs "
+        "out, the latest request of the lowest priority is paused and recomputed later.",
     )
     context_chunking_policy: str | None = inert(
         "another chunking policy than FIRST_COME_FIRST_SERVED", None, "FIRST_COME_FIRST_SERVED"

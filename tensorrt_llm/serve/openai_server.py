@@ -194,7 +194,8 @@ class OpenAIServer:
         _refuse_disaggregated(body)
         sampling = body.sampling_params()
         prompt = await while_connected(http, self._prepare_chat(body))
-        result = self._submit(GenerationRequest(prompt, sampling, body.cache_salt), "messages")
+        request = GenerationRequest(prompt, sampling, body.cache_salt, body.priority)
+        result = self._submit(request, "messages")
         return await _reply(body, http, [result], self._writer(ChatWriter, body))
 
     async def _complete(self, body: CompletionRequest, http: Request) -> Response:
@@ -220,7 +221,7 @@ class OpenAIServer:
         results: list[GenerationResult] = []
         try:
             for prompt, part in zip(prepared, parts, strict=True):
-                request = GenerationRequest(prompt, sampling, body.cache_salt)
+                request = GenerationRequest(prompt, sampling, body.cache_salt, body.priority)
                 results.append(self._submit(request, part))
         except Exception:
             for result in results:

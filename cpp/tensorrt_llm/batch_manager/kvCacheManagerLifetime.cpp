@@ -132,6 +132,67 @@ void KVCacheManager::copyKeys(Sequence const& source, Sequence const& target, st
     }
 }
 
+bool KVCacheManager::extendSequence(SequenceId id, std::int64_t maxNewTokens)
+{
+    auto& target = sequence(id);
+    auto const maxTokens = target.promptLength + maxNewTokens;
+    if (maxTokens <= target.maxTokens)
+    {
+        return true;
+    }
+    auto const numSlots = std::max(target.numSlots, maxTokens - 1); // the last new token is never fed back
+    if (blocksFor(numSlots) > numBlocks())
+    {
+        throw CapacityExceededError("sequence " + std::to_string(id) + " needs " + std::to_string(blocksFor(numSlots))
+                                    + " blocks for " + std::to_string(numSlots) + " tokens, the pool has "
+                                    + std::to_string(numBlocks()));
+    }
+    auto const numMore = static_cast<BlockId>(blocksFor(numSlots) - blocksFor(target.numSlots));
+    if (numMore > available())
+    {
+        return false;
+    }
+    target.blocks.reserve(static_cast<std::size_t>(blocksFor(numSlots)));
+    target.maxTokens = maxTokens;
+    target.numSlots = numSlots;
+    target.numReserved += numMore;
+    mNumReserved += numMore;
+    checkAfterOperation();
+    return true;
+}
+
+std::int64_t KVCacheManager::shareTail(SequenceId source, SequenceId id)
+{
+    auto& from = sequence(source);
+    auto& to = sequence(id);
+    auto const index = to.numWritten / tokensPerBlock();
+    auto const begin = index * tokensPerBlock();
+    auto const most = std::min({std::int64_t{tokensPerBlock()}, from.numWritten - begin, to.promptLength - 1 - begin});
+    auto const shareable =
+        to.root && to.root == from.root && index < std::min(to.shareableBlocks, from.shareableBlocks);
+    if (!mEnablePartialReuse || !mCopyOnPartialReuse || !shareable || most <= to.numWritten - begin
+        || !std::equal(to.blocks.begin(), to.blocks.begin() + index, from.blocks.begin()))
+    {
+        return to.numWritten;
+    }
+    auto const tail = from.blocks[static_cast<std::size_t>(index)];
+    auto const own = to.blocks[static_cast<std::size_t>(index)];
+    auto const key = mStore.key(own, mSpans);
+    auto const common = mStore.commonTokens(tail, {key.tokens.slice(0, static_cast<std::size_t>(most)), key.media});
+    if (tail == own || common <= to.numWritten - begin)
+    {
+        return to.numWritten;
+    }
+    mPartialReusedBlocks += to.numWritten == begin ? 1 : 0;
+    hold(tail);
+    addCopy(CopyKind::kPartial, tail, own, common, tail);
+    to.ticket = mCopies.next();
+    from.ticket = to.ticket; // until it is read the source does not give it back
+    to.numWritten = begin + common;
+    checkAfterOperation();
+    return to.numWritten;
+}
+
 void KVCacheManager::rewind(SequenceId id, std::int64_t numTokens)
 {
     auto& target = sequence(id);

@@ -33,6 +33,7 @@ class IterationCounts:
         context_requests: Requests with a prompt chunk.
         context_tokens: Tokens in those chunks.
         generation_requests: Requests with one token.
+        paused: Requests that were paused in it.
     """
 
     latency_ms: float
@@ -43,6 +44,7 @@ class IterationCounts:
     context_requests: int
     context_tokens: int
     generation_requests: int
+    paused: int = 0
 
 
 class IterationStats:
@@ -92,7 +94,7 @@ class IterationStats:
                 "numContextRequests": counts.context_requests,
                 "numCtxTokens": counts.context_tokens,
                 "numGenRequests": counts.generation_requests,
-                "numPausedRequests": 0,
+                "numPausedRequests": counts.paused,
             },
             **cache_json(kv, embeddings, encoder_runs),
         }
@@ -152,5 +154,11 @@ def _multimodal_json(stats: EmbeddingStoreStats, encoder_runs: Mapping[str, int]
             "misses": stats.misses,
             "evictions": stats.evictions,
             "rejected": stats.rejected,
+            "lentBytes": stats.lent_bytes,
+            "hostMaxBytes": stats.host_max_bytes,
+            "hostBytes": stats.host_bytes,
+            "hostItemCount": stats.host_item_count,
+            "offloaded": stats.offloaded,
+            "onboarded": stats.onboarded,
         },
     }

@@ -308,12 +308,13 @@ def test_a_row_mismatch_fails_that_request_alone_and_caches_nothing(
     phi4mm_checkpoint, make, reference
 ) -> None:
     good = make("<|user|>" + IMAGE + "?<|end|><|assistant|>", picture(1))
+    other = make("<|user|>" + IMAGE + "?<|end|><|assistant|>", picture(2))
     rows = good.items[0].num_rows
     short = dataclasses.replace(
-        good,
+        other,
         items=(
             dataclasses.replace(
-                good.items[0], runs=(PlaceholderRun(good.items[0].runs[0].position, rows - 1),)
+                other.items[0], runs=(PlaceholderRun(other.items[0].runs[0].position, rows - 1),)
             ),
         ),
     )

@@ -218,6 +218,19 @@ public:
     //! \throws UnknownSequenceError; InvalidArgumentError if \p id is live.
     std::optional<SequenceAllocation> fork(SequenceId source, SequenceId id);
 
+    //! Raises a promise: \p maxNewTokens new tokens in all may come after the prompt. Nothing changes if they may
+    //! already.
+    //! \return false, and changes nothing, if the pool cannot promise that now.
+    //! \throws UnknownSequenceError; CapacityExceededError if the need exceeds the whole pool.
+    bool extendSequence(SequenceId id, std::int64_t maxNewTokens);
+
+    //! For a sequence just added: takes over what \p source, which begins with the same blocks, has written of the
+    //! block that \p id writes next, as far as the keys are equal and up to the last token of the prompt. It is copied,
+    //! as the plan says. Without partial reuse by copying nothing happens.
+    //! \return the tokens of \p id whose KV is there now, or will be when the copies have run.
+    //! \throws UnknownSequenceError
+    std::int64_t shareTail(SequenceId source, SequenceId id);
+
     //! Takes back the last tokens, down to \p numTokens in all: a rejected speculative tail. What is committed stays.
     //! \throws UnknownSequenceError; InvalidArgumentError below the prompt or what is committed, or above what is
     //! known.

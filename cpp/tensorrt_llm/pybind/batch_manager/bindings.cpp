@@ -256,6 +256,9 @@ void bindManager(py::module_& module)
             },
             py::arg("sequence_ids").noconvert(), py::arg("num_written").noconvert())
         .def("fork", &Manager::fork, "source_id"_a, "sequence_id"_a, py::call_guard<Unlocked>())
+        .def("extend_sequence", &Manager::extendSequence, "sequence_id"_a, "max_new_tokens"_a,
+            py::call_guard<Unlocked>())
+        .def("share_tail", &Manager::shareTail, "source_id"_a, "sequence_id"_a, py::call_guard<Unlocked>())
         .def("rewind", &Manager::rewind, "sequence_id"_a, "num_tokens"_a, py::call_guard<Unlocked>())
         .def("free_sequence", &Manager::freeSequence, "sequence_id"_a, "keep"_a = true, py::call_guard<Unlocked>())
         .def(

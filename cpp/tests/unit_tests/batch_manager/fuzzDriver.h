@@ -119,6 +119,16 @@ public:
         return mNumCachedTokens;
     }
 
+    [[nodiscard]] std::int64_t numSharedTails() const
+    {
+        return mNumSharedTails;
+    }
+
+    [[nodiscard]] std::int64_t numExtended() const
+    {
+        return mNumExtended;
+    }
+
 private:
     using Value = std::uint64_t;
 
@@ -210,8 +220,46 @@ private:
                                      + std::to_string(length) + ", probed " + std::to_string(probed));
         }
         live.numWritten = got->cachedTokens;
-        mNumCachedTokens += got->cachedTokens;
+        if (source.below(2) == 0)
+        {
+            shareTail(id, live);
+        }
+        mNumCachedTokens += live.numWritten;
         mLive[id] = live;
+    }
+
+    //! Takes what other sequences have written of the next block. That its KV is the right one shows when it is read.
+    void shareTail(SequenceId id, Live& live)
+    {
+        for (auto const& [other, source] : mLive)
+        {
+            auto const shared = mManager.shareTail(other, id);
+            if (shared < live.numWritten || shared >= live.promptLength
+                || (shared > live.numWritten && shared > source.numWritten))
+            {
+                throw std::runtime_error("shared " + std::to_string(shared) + " tokens of "
+                                         + std::to_string(source.numWritten) + ", had "
+                                         + std::to_string(live.numWritten));
+            }
+            mNumSharedTails += shared > live.numWritten ? 1 : 0;
+            live.numWritten = shared;
+        }
+    }
+
+    //! Raises a promise by a few tokens.
+    template <typename Source>
+    void extend(Source& source, SequenceId id)
+    {
+        auto& live = mLive[id];
+        auto const maxTokens = live.maxTokens + source.below(6);
+        auto const numSlots = std::max(live.numSlots, maxTokens - 1);
+        if ((numSlots + mConfig.tokensPerBlock - 1) / mConfig.tokensPerBlock <= mConfig.numBlocks
+            && mManager.extendSequence(id, maxTokens - live.promptLength) && maxTokens > live.maxTokens)
+        {
+            live.maxTokens = maxTokens;
+            live.numSlots = numSlots;
+            ++mNumExtended;
+        }
     }
 
     template <typename Source>
@@ -269,6 +317,10 @@ private:
         }
         else if (choice < 68)
         {
+            if (source.below(4) == 0)
+            {
+                extend(source, id);
+            }
             if (numTokens < live.maxTokens)
             {
                 auto const token = static_cast<TokenId>(7 + source.below(2));
@@ -474,6 +526,8 @@ private:
     SequenceId mNextId{0};
     std::int64_t mNow{0};
     std::int64_t mNumCachedTokens{0};
+    std::int64_t mNumSharedTails{0};
+    std::int64_t mNumExtended{0};
 };
 
 } // namespace tensorrt_llm::batch_manager::testing

@@ -31,8 +31,10 @@ int numSteps()
     return wanted == nullptr ? 2000 : std::atoi(wanted);
 }
 
-void fuzz(KvCacheManagerConfig const& config, unsigned seed, int steps)
+//! \return how often the tail of a live sequence was shared.
+std::int64_t fuzz(KvCacheManagerConfig const& config, unsigned seed, int steps)
 {
+    std::int64_t numSharedTails = 0;
     BOOST_TEST_CONTEXT("seed " << seed << ", " << config.numBlocks << " blocks of " << config.tokensPerBlock
                                << " tokens, " << config.hostBlocks << " on the host")
     {
@@ -48,8 +50,11 @@ void fuzz(KvCacheManagerConfig const& config, unsigned seed, int steps)
         BOOST_TEST(stats.evictedBlocks > 0);
         BOOST_TEST((stats.partialReusedBlocks > 0) == config.enablePartialReuse);
         BOOST_TEST((stats.onboardedBlocks > 0) == (config.hostBlocks > 0));
+        BOOST_TEST(driver.numExtended() > 0);
         BOOST_TEST(stats.usedNumBlocks == 0);
+        numSharedTails = driver.numSharedTails();
     }
+    return numSharedTails;
 }
 
 } // namespace
@@ -58,6 +63,8 @@ BOOST_AUTO_TEST_CASE(memoryHoldsWhatTheTablesSay)
 {
     unsigned seed = 1;
     std::int64_t numOperations = 0;
+    std::int64_t numSharedTails = 0;
+    std::int64_t numSharedWithoutCopies = 0;
     for (auto const hash : {&xxh3Hash, &crowdedHash, &constantHash})
     {
         for (BlockId const host : {0, 4, 20})
@@ -73,10 +80,13 @@ BOOST_AUTO_TEST_CASE(memoryHoldsWhatTheTablesSay)
                 config.enablePartialReuse = partial;
                 config.copyOnPartialReuse = copy;
                 config.secondaryOffloadMinPriority = seed % 2 == 0 ? 0 : kDefaultPriority;
-                fuzz(config, seed++, numSteps());
+                auto& numShared = partial && copy ? numSharedTails : numSharedWithoutCopies;
+                numShared += fuzz(config, seed++, numSteps());
                 numOperations += numSteps();
             }
         }
     }
+    BOOST_TEST(numSharedTails > 10);
+    BOOST_TEST(numSharedWithoutCopies == 0);
     BOOST_TEST_MESSAGE(numOperations << " operations under " << seed - 1 << " settings");
 }
