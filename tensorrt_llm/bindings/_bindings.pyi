@@ -445,6 +445,7 @@ class KVCacheManager:
 
         Raises:
             CapacityExceededError: The need exceeds the whole pool.
+            InvalidArgumentError: The last promised token was appended; that one has no slot.
             UnknownSequenceError: The id is not live.
         """
 

@@ -65,7 +65,7 @@ def held(executor: GenerationExecutor) -> Iterator[None]:
         yield
     finally:
         gate.set()
-        waiting.result()
+        waiting.result(timeout=60)
 
 
 def total(iterations: list[dict[str, Any]], name: str) -> int:

@@ -140,6 +140,11 @@ bool KVCacheManager::extendSequence(SequenceId id, std::int64_t maxNewTokens)
     {
         return true;
     }
+    if (target.numTokens > target.numSlots)
+    {
+        throw InvalidArgumentError("sequence " + std::to_string(id) + " has all of its "
+                                   + std::to_string(target.maxTokens) + " tokens, the last of them without a slot");
+    }
     auto const numSlots = std::max(target.numSlots, maxTokens - 1); // the last new token is never fed back
     if (blocksFor(numSlots) > numBlocks())
     {
@@ -167,7 +172,9 @@ std::int64_t KVCacheManager::shareTail(SequenceId source, SequenceId id)
     auto& to = sequence(id);
     auto const index = to.numWritten / tokensPerBlock();
     auto const begin = index * tokensPerBlock();
-    auto const most = std::min({std::int64_t{tokensPerBlock()}, from.numWritten - begin, to.promptLength - 1 - begin});
+    // A block that is whole would have to be committed at once; only the head of one may be there without.
+    auto const most =
+        std::min({std::int64_t{tokensPerBlock()} - 1, from.numWritten - begin, to.promptLength - 1 - begin});
     auto const shareable =
         to.root && to.root == from.root && index < std::min(to.shareableBlocks, from.shareableBlocks);
     if (!mEnablePartialReuse || !mCopyOnPartialReuse || !shareable || most <= to.numWritten - begin

@@ -25,12 +25,18 @@ from tensorrt_llm.errors import ConfigurationError
 class DecoderModel:
     """A decoder-only model. Holds no per-request state.
 
+    Attributes:
+        modalities: Kinds of media it takes, beside text.
+        bidirectional_modalities: Of these, the kinds whose rows attend to all rows of their run,
+            so that a run is never split over steps.
+
     Args:
         hf_model: The loaded transformers model, in evaluation mode on its device.
         max_seq_len: Longest sequence that will be run, in tokens.
     """
 
     modalities: tuple[str, ...] = ()
+    bidirectional_modalities: frozenset[str] = frozenset()
 
     def __init__(self, hf_model: PreTrainedModel, *, max_seq_len: int) -> None:
         self.hf_model = hf_model.eval()

@@ -127,8 +127,8 @@ class LlmRequest:
         media_runs: Their runs and identities for the block key; None without media.
         content: What decides the KV of the prompt; None while unknown, or if nothing is shared.
         generator: Random stream of a sampled request.
-        whole_items: Whether the rows of an item attend to all of that item, so that a chunk must
-            not end inside one.
+        whole_modalities: Kinds of items whose rows attend to all rows of their run, so that a
+            chunk must not end inside one.
     """
 
     request_id: int
@@ -148,7 +148,7 @@ class LlmRequest:
     media_runs: MediaRunBuffers | None = field(init=False)
     content: PromptContent | None = None
     generator: torch.Generator | None = None
-    whole_items: bool = False
+    whole_modalities: frozenset[str] = frozenset()
     prompt_len: int = field(init=False)
     order: tuple[float, int] = field(init=False)
     deadline: float | None = field(init=False)
@@ -200,12 +200,13 @@ class LlmRequest:
     def largest_chunk(self, limit: int) -> int:
         """The most tokens, up to the limit, that may be written in one step; 0 if none can."""
         tokens = min(limit, self.num_to_write)
-        if self.whole_items:
+        for item in self.items if self.whole_modalities else ():
+            if item.item.modality not in self.whole_modalities:
+                continue
             end = self.num_written + tokens
-            for item in self.items:
-                for run in item.item.runs:
-                    if run.position < end < run.position + run.length:
-                        tokens = max(0, run.position - self.num_written)
+            for run in item.item.runs:
+                if run.position < end < run.position + run.length:
+                    tokens = max(0, run.position - self.num_written)
         return tokens
 
     def token_ids(self, begin: int, end: int) -> np.ndarray:

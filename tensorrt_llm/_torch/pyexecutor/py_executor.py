@@ -395,6 +395,11 @@ class PyExecutor:
 
     def _record(self, batch: ScheduledBatch[LlmRequest], latency_ms: float) -> None:
         counts, self._counts = self._counts, _Counts()
+        try:
+            kv_stats = self._kv_cache.stats()
+        except Exception:  # numbers for people; requests do not depend on them
+            logger.exception("the statistics of an iteration could not be read")
+            return
         self._stats.record(
             IterationCounts(
                 latency_ms=latency_ms,
@@ -407,7 +412,7 @@ class PyExecutor:
                 generation_requests=len(batch.generation),
                 paused=counts.paused,
             ),
-            self._kv_cache.stats(),
+            kv_stats,
             self._store.stats(),
             self._encoder.runs,
         )

@@ -221,7 +221,8 @@ public:
     //! Raises a promise: \p maxNewTokens new tokens in all may come after the prompt. Nothing changes if they may
     //! already.
     //! \return false, and changes nothing, if the pool cannot promise that now.
-    //! \throws UnknownSequenceError; CapacityExceededError if the need exceeds the whole pool.
+    //! \throws UnknownSequenceError; CapacityExceededError if the need exceeds the whole pool; InvalidArgumentError if
+    //! the last promised token was appended, for that one has no slot.
     bool extendSequence(SequenceId id, std::int64_t maxNewTokens);
 
     //! For a sequence just added: takes over what \p source, which begins with the same blocks, has written of the

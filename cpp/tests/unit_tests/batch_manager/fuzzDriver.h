@@ -253,7 +253,8 @@ private:
         auto& live = mLive[id];
         auto const maxTokens = live.maxTokens + source.below(6);
         auto const numSlots = std::max(live.numSlots, maxTokens - 1);
-        if ((numSlots + mConfig.tokensPerBlock - 1) / mConfig.tokensPerBlock <= mConfig.numBlocks
+        if (static_cast<std::int64_t>(live.history.size()) <= live.numSlots
+            && (numSlots + mConfig.tokensPerBlock - 1) / mConfig.tokensPerBlock <= mConfig.numBlocks
             && mManager.extendSequence(id, maxTokens - live.promptLength) && maxTokens > live.maxTokens)
         {
             live.maxTokens = maxTokens;
