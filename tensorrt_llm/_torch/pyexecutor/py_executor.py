@@ -380,13 +380,13 @@ class PyExecutor:
 
         If that fails the books are wrong, and the loop ends rather than going on with them.
         """
-        admitted = request.admitted
-        self._live.remove(request)
-        self._counts.completed += 1
-        if admitted:
+        if request.admitted:
             self._give_back(request)
         else:
             self._burst.leave(request)
+        # Last, so that a request whose blocks could not be taken back is still there to be told.
+        self._live.remove(request)
+        self._counts.completed += 1
 
     def _give_back(self, request: LlmRequest) -> None:
         self._burst.leave(request)

@@ -29,7 +29,7 @@ def prompt(seed: int, length: int):
 
 def test_paused_requests_resume_and_answer_as_if_alone(llama_checkpoint, llama) -> None:
     prompts = [prompt(seed, 40 + seed) for seed in range(6)]
-    options = {"kv_max_tokens": 256, "max_num_tokens": 64, "scheduler_config": MAX_UTILIZATION}
+    options = {"kv_max_tokens": 288, "max_num_tokens": 64, "scheduler_config": MAX_UTILIZATION}
     with running(llama_checkpoint, **options) as executor:
         with held(executor):
             results = [start(executor, one, 80) for one in prompts]
