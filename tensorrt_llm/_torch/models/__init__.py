@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model families. Importing this package registers all of them."""
 
-from tensorrt_llm._torch.models import modeling_phi4mm
+from tensorrt_llm._torch.models import modeling_phi4mm, modeling_qwen2_audio, modeling_qwen2_vl
 from tensorrt_llm._torch.models.modeling_utils import (
     DecoderModel,
     MultimodalDecoderModel,
@@ -15,5 +15,7 @@ __all__ = [
     "MultimodalDecoderModel",
     "load_model",
     "modeling_phi4mm",
+    "modeling_qwen2_audio",
+    "modeling_qwen2_vl",
     "register_model",
 ]
