@@ -25,6 +25,8 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
+    Idefics3Config,
+    Idefics3ForConditionalGeneration,
     LlamaConfig,
     LlamaForCausalLM,
     Phi4MultimodalConfig,
@@ -38,6 +40,8 @@ from transformers import (
     Qwen2AudioForConditionalGeneration,
     Qwen2VLConfig,
     Qwen2VLForConditionalGeneration,
+    SmolVLMConfig,
+    SmolVLMForConditionalGeneration,
     WhisperFeatureExtractor,
 )
 from transformers.image_utils import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
@@ -85,10 +89,9 @@ MEDIA_TEMPLATE = """\
 {%- if add_generation_prompt -%}{{- '<|assistant|>' -}}{%- endif -%}
 """
 
-# As Qwen's published templates do: a system message of its own if there is none, numbered sound,
-# pictures between marks.
+# As Qwen's published templates do: a system message of its own if there is none, media between
+# marks.
 QWEN_TEMPLATE = """\
-{%- set clips = namespace(count=0) -%}
 {%- for message in messages -%}
 {%- if loop.first and message['role'] != 'system' -%}
 {{- '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' -}}
@@ -102,8 +105,7 @@ QWEN_TEMPLATE = """\
 {%- elif part['type'] in ['image', 'image_url'] -%}
 {{- '<|vision_start|><|image_pad|><|vision_end|>' -}}
 {%- elif part['type'] in ['audio', 'audio_url', 'input_audio'] -%}
-{%- set clips.count = clips.count + 1 -%}
-{{- 'Audio ' ~ clips.count ~ ': <|audio_bos|><|AUDIO|><|audio_eos|>\n' -}}
+{{- '<|audio_bos|><|AUDIO|><|audio_eos|>' -}}
 {%- else -%}{{- raise_exception('unknown content part: ' + part['type']) -}}
 {%- endif -%}
 {%- endfor -%}
@@ -111,6 +113,27 @@ QWEN_TEMPLATE = """\
 {{- '<|im_end|>\n' -}}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}
+"""
+
+# As Idefics3's: roles in words, and white space that depends on what a message begins with.
+IDEFICS_TEMPLATE = """\
+{{- '<|im_start|>' -}}
+{%- for message in messages -%}
+{{- message['role'] | capitalize -}}
+{%- if message['content'] is string -%}
+{{- ': ' + message['content'] -}}
+{%- else -%}
+{{- ':' if message['content'] and message['content'][0]['type'] == 'image' else ': ' -}}
+{%- for part in message['content'] -%}
+{%- if part['type'] == 'text' -%}{{- part['text'] -}}
+{%- elif part['type'] in ['image', 'image_url'] -%}{{- '<image>' -}}
+{%- else -%}{{- raise_exception('unknown content part: ' + part['type']) -}}
+{%- endif -%}
+{%- endfor -%}
+{%- endif -%}
+{{- '<end_of_utterance>\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- 'Assistant:' -}}{%- endif -%}
 """
 
 DECODER_SIZES: dict[str, Any] = {
@@ -250,7 +273,7 @@ def build_qwen2_audio(out: Path, generator: torch.Generator) -> None:
         [END_OF_TEXT, TURN_END, TURN, *names.values()], QWEN_TEMPLATE, **names
     )
     config = Qwen2AudioConfig(
-        text_config={"model_type": "qwen2", **_qwen_text(tokenizer)},
+        text_config={"model_type": "qwen2", **_text_sizes(tokenizer)},
         audio_config={
             "d_model": 32,
             "encoder_layers": 2,
@@ -316,10 +339,55 @@ def _qwen_vl_parts() -> tuple[PreTrainedTokenizerFast, dict[str, Any]]:
     }
     # A head of 16 turns 8 pairs: 2 by time, 3 by height, 3 by width.
     rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
-    return tokenizer, {"text_config": {"rope_parameters": rope, **_qwen_text(tokenizer)}, **ids}
+    return tokenizer, {"text_config": {"rope_parameters": rope, **_text_sizes(tokenizer)}, **ids}
 
 
-def _qwen_text(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
+def build_idefics3(out: Path, generator: torch.Generator) -> None:
+    """Writes an Idefics3 checkpoint with tiles of 56 pixels, at most 3 x 3 and 16 tokens each."""
+    _build_idefics(Idefics3Config, Idefics3ForConditionalGeneration, out, generator)
+
+
+def build_smolvlm(out: Path, generator: torch.Generator) -> None:
+    """Writes a SmolVLM checkpoint, which takes pictures as Idefics3 does."""
+    _build_idefics(SmolVLMConfig, SmolVLMForConditionalGeneration, out, generator)
+
+
+def _build_idefics(
+    config_class: Any, model_class: Any, out: Path, generator: torch.Generator
+) -> None:
+    end = "<end_of_utterance>"
+    tags = [f"<row_{line}_col_{column}>" for line in range(1, 4) for column in range(1, 4)]
+    marks = ["<fake_token_around_image>", "<image>", "<global-img>", *tags]
+    tokenizer = make_tokenizer([END_OF_TEXT, end, TURN, *marks], IDEFICS_TEMPLATE)
+    config = config_class(
+        text_config={"model_type": "llama", **_text_sizes(tokenizer)},
+        vision_config={
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "image_size": 56,
+            "patch_size": 7,
+        },
+        image_token_id=tokenizer.get_vocab()["<image>"],
+        scale_factor=2,
+        pad_token_id=0,
+    )
+    _save(model_class(config), tokenizer, out, generator, end)
+    name = config_class.__name__.removesuffix("Config")
+    settings = {
+        "processor_class": f"{name}Processor",
+        "image_processor_type": f"{name}ImageProcessor",
+        "size": {"longest_edge": 168},
+        "max_image_size": {"longest_edge": 56},
+        "do_image_splitting": True,
+        "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.5, 0.5, 0.5],
+    }
+    _add_processor_settings(out, settings)
+
+
+def _text_sizes(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
     ids = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
     return {"vocab_size": len(tokenizer), **ids, **DECODER_SIZES}
 
@@ -424,6 +492,8 @@ FAMILIES: dict[str, Callable[[Path, torch.Generator], None]] = {
     "qwen2_audio": build_qwen2_audio,
     "qwen2_vl": build_qwen2_vl,
     "qwen2_5_vl": build_qwen2_5_vl,
+    "idefics3": build_idefics3,
+    "smolvlm": build_smolvlm,
     "llama": build_llama,
 }
 
@@ -432,8 +502,8 @@ def build(family: str, out: str | Path, seed: int = 0) -> Path:
     """Writes a tiny checkpoint.
 
     Args:
-        family: ``"phi4mm"`` (image and audio), ``"qwen2_audio"`` (audio), ``"qwen2_vl"`` or
-            ``"qwen2_5_vl"`` (image), or ``"llama"`` (text).
+        family: ``"phi4mm"`` (image and audio), ``"qwen2_audio"`` (audio), ``"qwen2_vl"``,
+            ``"qwen2_5_vl"``, ``"idefics3"`` or ``"smolvlm"`` (image), or ``"llama"`` (text).
         out: Folder to write; made if missing, files in it are replaced.
         seed: Seed of the weights. Tokenizer and configuration do not depend on it.
 

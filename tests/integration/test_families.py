@@ -48,7 +48,7 @@ class Served:
         return reply.cached
 
 
-@pytest.fixture(scope="module", params=["qwen2_audio", "qwen2_vl", "qwen2_5_vl"])
+@pytest.fixture(scope="module", params=["qwen2_audio", "qwen2_vl", "qwen2_5_vl", "idefics3"])
 def served(request: pytest.FixtureRequest, checkpoint_root: Path, start_servers: Any) -> Served:
     checkpoint = build_checkpoint(request.param, checkpoint_root)
     server = start_servers({request.param: [str(checkpoint), "--max_seq_len", "4096"]})

@@ -66,7 +66,9 @@ class ReferenceModel:
         for item in prompt.items:
             for name, tensor in item.encoder_inputs.items():
                 inputs.setdefault(name, []).append(tensor)
-        joined = {name: torch.cat(tensors) for name, tensors in inputs.items()}
+        # Where a picture is several, a prompt's pictures stand in one row of a batch.
+        axis = 1 if self.model.config.model_type in ("idefics3", "smolvlm") else 0
+        joined = {name: torch.cat(tensors, axis) for name, tensors in inputs.items()}
         if "image_grid_thw" in joined:
             joined["mm_token_type_ids"] = (ids == self.model.config.image_token_id).int()
         return {"input_ids": ids, **joined}

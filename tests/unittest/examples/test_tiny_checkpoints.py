@@ -113,13 +113,12 @@ def test_the_qwen_template_adds_a_system_message_and_marks(
     name: str, checkpoint_root: Path
 ) -> None:
     tokenizer = AutoTokenizer.from_pretrained(build_checkpoint(name, checkpoint_root))
-    content = [{"type": "text", "text": "a"}, {"type": "audio"}, {"type": "audio_url"}]
+    content = [{"type": "text", "text": "a"}, {"type": "audio"}, {"type": "input_audio"}]
     content += [{"type": "image"}, {"type": "text", "text": "b"}]
     user = {"role": "user", "content": content}
     written = (
         "<|im_start|>user\na"
-        "Audio 1: <|audio_bos|><|AUDIO|><|audio_eos|>\n"
-        "Audio 2: <|audio_bos|><|AUDIO|><|audio_eos|>\n"
+        "<|audio_bos|><|AUDIO|><|audio_eos|><|audio_bos|><|AUDIO|><|audio_eos|>"
         "<|vision_start|><|image_pad|><|vision_end|>b<|im_end|>\n<|im_start|>assistant\n"
     )
     system = "<|im_start|>system\n{}<|im_end|>\n"

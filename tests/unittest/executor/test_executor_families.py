@@ -179,7 +179,8 @@ def test_reuse_that_ends_before_inside_and_after_an_item(
         for modality in family.modalities:
             question = family.prompt(make, before, payloads[modality], after)
             expected = reference.greedy(question, NEW)
-            (run,) = question.items[0].runs
+            runs = question.items[0].runs
+            first, behind = runs[0].position, runs[-1].position + runs[-1].length
             ends = set()
             for kept in range(1, (len(question) - 1) // BLOCK + 1):
                 salt = f"{modality} {kept}"
@@ -190,8 +191,8 @@ def test_reuse_that_ends_before_inside_and_after_an_item(
                 torch.testing.assert_close(
                     result.outputs[0].generation_logits, expected.logits, atol=1e-4, rtol=0
                 )
-                done = kept * BLOCK - run.position
-                ends.add("before" if done <= 0 else "inside" if done < run.length else "after")
+                end = kept * BLOCK
+                ends.add("before" if end <= first else "inside" if end < behind else "after")
             assert ends == {"before", "inside", "after"}
         assert_idle(executor)
 
