@@ -28,7 +28,8 @@ from tensorrt_llm.errors import (
     RequestError,
     UnsupportedModalityError,
 )
-from tensorrt_llm.inputs.data import Digest
+from tensorrt_llm.inputs.data import DeferredInputs, Digest
+from tensorrt_llm.inputs.media_memo import MediaMemo
 from tensorrt_llm.inputs.processors.qwen2_vl import ImageSettings, scaled_size
 
 MARK = "<|vision_start|><|image_pad|><|vision_end|>"
@@ -140,14 +141,22 @@ def test_lines_and_sound_are_refused(make: PromptMaker) -> None:
 
 
 @pytest.mark.parametrize("width", [4, 9])
-def test_places_of_a_repeat_are_known_without_its_pixels(make: PromptMaker, width: int) -> None:
-    """Text behind a picture of 9 x 4 rows stands elsewhere than behind one of 4 x 9."""
+def test_places_follow_the_shape_also_where_a_repeat_is_not_preprocessed(
+    make: PromptMaker, width: int
+) -> None:
+    """Text behind a picture of 9 x 4 rows stands elsewhere than behind one of 6 x 6."""
     image = picture(1, width * 28, 36 // width * 28)
-    prompt = make(f"Look: {MARK} What?", image)
-    (run,) = prompt.items[0].runs
-    assert run.length == 36 and prompt.positions is not None
-    assert prompt.positions[:, run.position + run.length].tolist() == [run.position + 9] * 3
-    assert prompt.position_delta == 9 - 36
+    item = make.loader.load("image", image)
+    located = make.processor.locate_placeholders(f"Look: {MARK} What?", [item])
+    memo = MediaMemo(1 << 20)
+    first, again = (make.processor.process(located, [item], memo=memo) for _ in range(2))
+    assert not isinstance(first.items[0].encoder_inputs, DeferredInputs)
+    assert isinstance(again.items[0].encoder_inputs, DeferredInputs)
+    for prompt in (first, again):
+        (run,) = prompt.items[0].runs
+        assert run.length == 36 and prompt.positions is not None
+        assert prompt.positions[:, run.position + run.length].tolist() == [run.position + 9] * 3
+        assert prompt.position_delta == 9 - 36
     assert make("Just words").positions is None
 
 
