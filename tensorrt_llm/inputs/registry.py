@@ -41,6 +41,7 @@ from tensorrt_llm.inputs.data import (
 from tensorrt_llm.inputs.media_memo import MediaMemo
 from tensorrt_llm.inputs.model_config import load_config
 from tensorrt_llm.inputs.multimodal_data import EmbeddingData, MediaHasher
+from tensorrt_llm.inputs.positions import ItemPositions, prompt_positions
 from tensorrt_llm.inputs.tokenization import PromptTokenizer
 
 
@@ -55,6 +56,7 @@ class PreparedItem:
         encoder_kwargs: Further arguments of the encoder call.
         context: Everything but payload and caller id that decides the item's rows: resolved
             options, the processor's fingerprint, what stands beside it in the request.
+        positions: Where its tokens stand, if not at their indices.
     """
 
     token_ids: np.ndarray
@@ -62,6 +64,7 @@ class PreparedItem:
     encoder_inputs: Mapping[str, torch.Tensor] = field(repr=False)
     encoder_kwargs: Mapping[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
+    positions: ItemPositions | None = None
 
     @classmethod
     def of_rows(cls, placeholder: int, num_rows: int, **fields: Any) -> PreparedItem:
@@ -79,7 +82,8 @@ class PreparedItem:
     def nbytes(self) -> int:
         """About how many bytes the item takes, its encoder inputs not counted."""
         # The two dicts hold a few short values each.
-        return self.token_ids.nbytes + self.is_row.nbytes + 1024
+        own = 0 if self.positions is None else self.positions.nbytes
+        return self.token_ids.nbytes + self.is_row.nbytes + own + 1024
 
     def runs(self, position: int) -> tuple[PlaceholderRun, ...]:
         """The item's runs if its first token stands at ``position`` of the prompt."""
@@ -249,7 +253,14 @@ class InputProcessor(ABC):
             self._processed_item(items[index], ready, start)
             for index, ready, start in zip(order, prepared, starts, strict=True)
         )
-        return ProcessedPrompt(token_ids, processed, text, self.adapter_mode(present))
+        places = [(start, ready.positions) for start, ready in zip(starts, prepared, strict=True)]
+        return ProcessedPrompt(
+            token_ids,
+            processed,
+            text,
+            self.adapter_mode(present),
+            prompt_positions(len(token_ids), places),
+        )
 
     def _recall(
         self,

@@ -217,3 +217,7 @@ class LlmRequest:
             self.output_ids[max(0, begin - self.prompt_len) : end - self.prompt_len], np.int32
         )
         return np.concatenate([self.prompt_ids[begin:], generated])
+
+    def position_ids(self, begin: int, end: int) -> np.ndarray:
+        """Rotary positions ``[axes, end - begin]`` of tokens ``[begin, end)``."""
+        return self.request.prompt.position_ids(begin, end)
