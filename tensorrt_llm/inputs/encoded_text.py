@@ -36,7 +36,7 @@ class EncodedText:
             MediaError: If the bytes are no valid JSON string.
         """
         try:
-            text = from_json(b'"%b"' % self.raw, cache_strings="none")
+            text = from_json(b"".join((b'"', self.raw, b'"')), cache_strings="none")
         except ValueError as error:
             raise MediaError("the text is no valid JSON string") from error
         assert isinstance(text, str)

@@ -65,7 +65,7 @@ def parse_with_views(body: bytes) -> Any:
 
 def _long_strings(body: bytes) -> list[tuple[int, int]] | None:
     """Where long strings begin and end, without quotes; None if there is too much to look at."""
-    spans = []
+    spans: list[tuple[int, int]] = []
     begin = None
     at = body.find(_QUOTE)
     for _ in range(_MAX_QUOTES):
