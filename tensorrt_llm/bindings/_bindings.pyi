@@ -371,6 +371,7 @@ class KVCacheManager:
         media: MediaBatch | None,
         scopes: list[ReuseScope],
         max_new_tokens: npt.NDArray[np.int64],
+        retention: list[KvCacheRetentionConfig | None] | None = None,
     ) -> npt.NDArray[np.int64]:
         """Add several sequences in order, each as ``add_sequence`` would.
 
@@ -381,6 +382,7 @@ class KVCacheManager:
             media: The prompts' media, if any.
             scopes: One a sequence.
             max_new_tokens: int64 ``[n]``.
+            retention: One a sequence, None for those without; or None if there are none.
 
         Returns:
             int64 ``[n]``: cached tokens, or -1 where the pool cannot promise the sequence now.
@@ -471,12 +473,13 @@ class KVCacheManager:
         """
 
     def flush_events(self) -> None:
-        """Name the blocks of what happened since the last call and make it events."""
+        """End the open event and let ``take_events`` give out what has gathered. Once a step."""
 
     def take_events(self, most: int) -> list[str]:
         """Move out at most ``most`` of the oldest flushed events, each one line of JSON.
 
-        Blocks are named by a chained SHA-256 in hexadecimal (docs/kv-cache.md).
+        Blocks are named now, by a chained SHA-256 in hexadecimal (docs/kv-cache.md); one that came
+        and went since the last call is not mentioned.
         """
 
     def refresh(self, now_ms: int) -> None:

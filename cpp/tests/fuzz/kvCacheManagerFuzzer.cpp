@@ -19,6 +19,24 @@ using namespace tensorrt_llm::batch_manager::testing;
 namespace
 {
 
+//! What all inputs of this process consisted of, told at its end.
+class Totals
+{
+public:
+    ~Totals()
+    {
+        std::fprintf(stderr, "%s\n", mCounts.text().c_str());
+    }
+
+    void add(OperationCounts const& counts)
+    {
+        mCounts.add(counts);
+    }
+
+private:
+    OperationCounts mCounts;
+};
+
 class ByteSource
 {
 public:
@@ -60,6 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     config.eventBufferMaxSize = 1 << 20;
     HashFunction const hashes[] = {&xxh3Hash, &crowdedHash, &constantHash};
     config.hash = hashes[source.below(3)];
+    static Totals totals;
     try
     {
         FuzzDriver driver{config};
@@ -68,6 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
             driver.step(source);
         }
         driver.finish();
+        totals.add(driver.counts());
     }
     catch (std::exception const& error)
     {

@@ -9,6 +9,7 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "operationCounts.h"
 #include "testHelpers.h"
 
 #include <algorithm>
@@ -114,6 +115,12 @@ public:
         return mManager;
     }
 
+    //! How often each operation was called.
+    [[nodiscard]] OperationCounts const& counts() const
+    {
+        return mCounts;
+    }
+
     [[nodiscard]] std::int64_t numCachedTokens() const
     {
         return mNumCachedTokens;
@@ -185,12 +192,14 @@ private:
             return;
         }
         auto const whole = findableBlocks(tokens, media, scope) * mConfig.tokensPerBlock;
+        mCounts.count("probe");
         auto const probed = mManager.probe(tokens, media.view(), scope);
         if (probed < whole || probed >= whole + mConfig.tokensPerBlock
             || (!mConfig.enablePartialReuse && probed != whole))
         {
             throw std::runtime_error("probed " + std::to_string(probed) + ", by the events " + std::to_string(whole));
         }
+        mCounts.count("explain");
         auto const explained = mManager.explain(tokens, media.view(), scope);
         expect("cached tokens of the explanation", explained.cachedTokens, probed);
         if (explained.position < probed && explained.position != 0)
@@ -198,9 +207,11 @@ private:
             throw std::runtime_error(
                 "explained token " + std::to_string(explained.position) + " of a match of " + std::to_string(probed));
         }
+        mCounts.count("add");
         auto const got = mManager.addSequence(request);
         if (!got)
         {
+            mCounts.count("add, refused");
             return;
         }
         if (got->cachedTokens > probed || got->cachedTokens >= length
@@ -272,6 +283,7 @@ private:
             if (numTokens < live.maxTokens)
             {
                 auto const token = static_cast<TokenId>(7 + source.below(2));
+                mCounts.count("append");
                 mManager.appendTokens(id, std::vector<TokenId>{token});
                 live.history.push_back(mix(live.history.back(), static_cast<Value>(token)));
             }
@@ -280,12 +292,14 @@ private:
         {
             auto const least = std::max(live.promptLength, live.numWritten);
             auto const target = least + source.below(static_cast<std::uint32_t>(numTokens - least + 1));
+            mCounts.count("rewind");
             mManager.rewind(id, target);
             live.history.resize(static_cast<std::size_t>(target));
         }
         else if (choice < 78)
         {
             auto const child = mNextId++;
+            mCounts.count("fork");
             if (auto const got = mManager.fork(id, child))
             {
                 expect("written tokens of a fork", got->cachedTokens, live.numWritten);
@@ -294,15 +308,19 @@ private:
         }
         else if (choice < 98)
         {
-            mManager.freeSequence(id, source.below(5) != 0);
+            auto const keep = source.below(5) != 0;
+            mCounts.count(keep ? "free" : "free, not kept");
+            mManager.freeSequence(id, keep);
             mLive.erase(id);
         }
         else if (choice < 99)
         {
+            mCounts.count("refresh");
             mManager.refresh(mNow += source.below(12));
         }
         else if (source.below(4) == 0)
         {
+            mCounts.count("reset");
             mManager.resetReuseState();
         }
     }
@@ -319,6 +337,7 @@ private:
             cell(mDevice, table[static_cast<std::size_t>(position / mConfig.tokensPerBlock)],
                 position % mConfig.tokensPerBlock) = live.history[static_cast<std::size_t>(position)];
         }
+        mCounts.count("commit");
         mManager.commit(id, numWritten);
         live.numWritten = numWritten;
     }
@@ -347,6 +366,7 @@ private:
     //! Follows the events as somebody outside would, and checks that they add up.
     void followEvents()
     {
+        mCounts.count("flush and take events");
         mManager.flushEvents();
         for (auto const& event : mManager.takeEvents(1000000))
         {
@@ -393,9 +413,8 @@ private:
         followEvents();
         auto const size = static_cast<std::size_t>(mConfig.tokensPerBlock);
         MediaLayout const layout{media, static_cast<std::int64_t>(tokens.size())};
-        BlockKeyHasher hasher;
         PromptKeys keys;
-        keys.build(tokens, size, (tokens.size() - 1) / size, layout, {}, hasher);
+        keys.build(tokens, size, (tokens.size() - 1) / size, layout);
         auto name = nameRoot(scope);
         std::int64_t found = 0;
         auto const unknown = layout.firstUnidentified().value_or(static_cast<std::int64_t>(tokens.size()));
@@ -413,6 +432,7 @@ private:
 
     void takePlan()
     {
+        mCounts.count("take plan");
         if (auto plan = mManager.takeCopyPlan(); plan.ticket != 0)
         {
             mPlans.push_back(std::move(plan));
@@ -452,6 +472,7 @@ private:
         if (mRun > mDone)
         {
             mDone += 1 + source.below(static_cast<std::uint32_t>(mRun - mDone));
+            mCounts.count("copies done");
             mManager.copiesDone(mDone);
         }
     }
@@ -474,6 +495,7 @@ private:
     SequenceId mNextId{0};
     std::int64_t mNow{0};
     std::int64_t mNumCachedTokens{0};
+    OperationCounts mCounts;
 };
 
 } // namespace tensorrt_llm::batch_manager::testing
