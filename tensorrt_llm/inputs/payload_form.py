@@ -37,9 +37,11 @@ CANONICAL_IMAGE_MODES = tuple(_IMAGE_LAYOUTS)
 CHUNK_BYTES = 2**17
 """Size of a chunk that had to be copied: it stays in the cache until the hasher has read it."""
 
-# As large as stays near while it is made, or looked at, and then hashed. Smaller pieces would read
+# As large as stays near while it is made and then hashed. Smaller pieces would read
 # an array whose first axis is the dense one in runs that are too short.
 _NEAR_BYTES = 2**19
+# A picture is looked at and hashed in pieces of this size, large enough for several processors.
+_WHOLE_BYTES = 2**23
 # Shapes of pictures and clips whose descriptions are kept.
 _KNOWN_SHAPES = 256
 
@@ -81,11 +83,13 @@ class PayloadPart(NamedTuple):
     Attributes:
         description: What the bytes mean.
         nbytes: Length of all chunks together.
+        longest_chunk: Most bytes that a chunk may have.
         chunks: The bytes, piece by piece; can be read once.
     """
 
     description: Description
     nbytes: int
+    longest_chunk: int
     chunks: Iterator[memoryview]
 
 
@@ -142,7 +146,22 @@ def array_part(array: Any, kind: str, **more: Any) -> PayloadPart:
     """
     values, dtype = as_numpy(array)
     description = Description.of(kind=kind, shape=values.shape, dtype=dtype, **more)
-    return PayloadPart(description, values.nbytes, array_chunks(values))
+    return _part_of(description, values)
+
+
+def _part_of(description: Description, values: np.ndarray) -> PayloadPart:
+    longest = values.nbytes if _lies_right(values) else _NEAR_BYTES
+    return PayloadPart(description, values.nbytes, longest, array_chunks(values))
+
+
+def _lies_right(array: np.ndarray) -> bool:
+    """Whether memory holds the values in C order, little-endian."""
+    return array.flags.c_contiguous and _is_little(array.dtype)
+
+
+def _is_little(dtype: np.dtype[Any]) -> bool:
+    # A single byte has no order, and counts as native.
+    return dtype.isnative == (sys.byteorder == "little")
 
 
 def clip_part(samples: np.ndarray, sample_rate: int) -> PayloadPart:
@@ -153,7 +172,7 @@ def clip_part(samples: np.ndarray, sample_rate: int) -> PayloadPart:
         sample_rate: Frames a second.
     """
     description = _clip_description(samples.shape, sample_rate)
-    return PayloadPart(description, samples.nbytes, array_chunks(samples))
+    return _part_of(description, samples)
 
 
 # For a short clip the description would take as long as the hash. Both caches hold ints and str
@@ -177,16 +196,14 @@ def array_chunks(array: np.ndarray) -> Iterator[memoryview]:
     """The values of an array in C order, little-endian."""
     if array.size == 0:
         return
-    # A single byte has no order, and counts as native.
-    little = array.dtype.isnative == (sys.byteorder == "little")
-    if little and array.flags.c_contiguous:
+    if _lies_right(array):
         yield array.reshape(-1).view(np.uint8).data
         return
     most = max(1, _NEAR_BYTES // array.itemsize)
     buffer = np.empty(min(array.size, most) * array.itemsize, np.uint8)
     for block in _blocks(array, buffer.size // array.itemsize):
         chunk = buffer[: block.nbytes]
-        if little:
+        if _is_little(array.dtype):
             pack_strided(block, chunk)
         else:
             dtype = array.dtype.newbyteorder("<")
@@ -224,7 +241,7 @@ def image_part(image: Image.Image) -> PayloadPart:
     description = _image_description(image.mode, image.size)
     dtype, values = _IMAGE_LAYOUTS[image.mode]
     nbytes = image.width * image.height * values * np.dtype(dtype).itemsize
-    return PayloadPart(description, nbytes, image_chunks(image))
+    return PayloadPart(description, nbytes, min(nbytes, _WHOLE_BYTES), image_chunks(image))
 
 
 def image_chunks(image: Image.Image) -> Iterator[memoryview]:
@@ -242,8 +259,8 @@ def _whole(words: np.ndarray, mode: str) -> Iterator[memoryview]:
     if mode != "RGB":
         yield words.view(np.uint8).data
         return
-    for begin in range(0, words.size, _NEAR_BYTES // 4):
-        piece = words[begin : begin + _NEAR_BYTES // 4]
+    for begin in range(0, words.size, _WHOLE_BYTES // 4):
+        piece = words[begin : begin + _WHOLE_BYTES // 4]
         # Pillow nearly always keeps the fourth byte at 255 already. Little-endian, so that byte
         # decides how large a word is.
         opaque = piece if piece.min() >= _OPAQUE else piece | _OPAQUE
