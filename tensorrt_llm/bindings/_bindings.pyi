@@ -8,6 +8,7 @@ by one thread at a time, or its users bring their own lock; different managers s
 """
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -524,3 +525,9 @@ class KVCacheManager:
 
     def check_integrity(self) -> None:
         """Recount everything, in time proportional to the pool; InternalStateError if wrong."""
+
+def pack_strided(source: npt.NDArray[Any], into: npt.NDArray[np.uint8]) -> None:
+    """Write the values of ``source``, whatever its strides, in C order as bytes ``[nbytes]``.
+
+    The two must not overlap. Works without the interpreter's lock.
+    """

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //! \file bindings.cpp
-//! The Python face of the batch manager: names, arguments, guards. Anything with a loop lives in the core.
+//! The Python face of the batch manager, and of what packs media: names, arguments, guards. Anything with a loop lives
+//! in the core.
 //!
 //! Buffers come in as contiguous numpy arrays of exactly the stated dtype (anything else is a TypeError, never a silent
 //! conversion) and are read while the interpreter's lock is released, so a caller must not resize them meanwhile.
@@ -11,6 +12,7 @@
 
 #include "tensorrt_llm/batch_manager/blockKey.h"
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
+#include "tensorrt_llm/common/stridedPack.h"
 
 #include <pybind11/native_enum.h>
 #include <pybind11/pybind11.h>
@@ -299,6 +301,22 @@ void bindManager(py::module_& module)
         .def("check_integrity", &Manager::checkIntegrity, py::call_guard<Unlocked>());
 }
 
+void bindPack(py::module_& module)
+{
+    module.def(
+        "pack_strided",
+        [](py::array const& source, Buffer<std::uint8_t>& into)
+        {
+            auto const axes = axesOf(source);
+            auto* const room = static_cast<std::byte*>(roomFor(source, into));
+            auto const* const begin = static_cast<std::byte const*>(source.data());
+            auto const itemSize = static_cast<std::size_t>(source.itemsize());
+            py::gil_scoped_release const unlocked;
+            tensorrt_llm::common::packStrided(begin, axes, itemSize, room);
+        },
+        "source"_a.noconvert(), "into"_a.noconvert());
+}
+
 } // namespace
 
 PYBIND11_MODULE(_bindings, module)
@@ -309,4 +327,5 @@ PYBIND11_MODULE(_bindings, module)
     bindRetention(module);
     bindResults(module);
     bindManager(module);
+    bindPack(module);
 }

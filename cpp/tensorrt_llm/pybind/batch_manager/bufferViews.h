@@ -9,6 +9,7 @@
 #include "tensorrt_llm/batch_manager/blockKey.h"
 #include "tensorrt_llm/batch_manager/common.h"
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
+#include "tensorrt_llm/common/stridedPack.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -51,6 +52,34 @@ std::vector<T> copyOf(Buffer<T> const& array, char const* name)
 {
     auto const view = viewOf(array, name);
     return {view.begin(), view.end()};
+}
+
+//! The axes of any array of numbers.
+inline std::vector<common::StridedAxis> axesOf(pybind11::array const& array)
+{
+    // Copying an object's bytes would not count a reference to it.
+    if (array.dtype().kind() == 'O')
+    {
+        throw batch_manager::InvalidArgumentError("source holds objects, expected numbers");
+    }
+    std::vector<common::StridedAxis> axes;
+    for (pybind11::ssize_t axis = 0; axis < array.ndim(); ++axis)
+    {
+        axes.push_back({array.shape(axis), array.strides(axis)});
+    }
+    return axes;
+}
+
+//! Where the packed values of an array go: into exactly as many bytes.
+inline void* roomFor(pybind11::array const& source, Buffer<std::uint8_t>& into)
+{
+    checkDimensions(into, "into", 1);
+    if (into.size() != source.nbytes())
+    {
+        throw batch_manager::InvalidArgumentError(
+            "into has " + std::to_string(into.size()) + " bytes, source has " + std::to_string(source.nbytes()));
+    }
+    return into.mutable_data();
 }
 
 template <typename T>
