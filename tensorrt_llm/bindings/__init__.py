@@ -22,6 +22,7 @@ from tensorrt_llm.bindings._bindings import (
     SequenceAllocation,
     TokenRangeRetentionConfig,
     UnknownSequenceError,
+    WindowPoolStats,
 )
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "SequenceAllocation",
     "TokenRangeRetentionConfig",
     "UnknownSequenceError",
+    "WindowPoolStats",
 ]

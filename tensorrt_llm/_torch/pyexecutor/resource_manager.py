@@ -157,7 +157,8 @@ class KVCacheManager:
         plan = self.impl.take_copy_plan()
         if not plan.ticket:
             return
-        for kind, source, destination, num_tokens in plan.entries.tolist():
+        for kind, source, destination, num_tokens, pool in plan.entries.tolist():
+            assert pool == 0, f"a copy in pool {pool}, and there are no window pools"
             from_pool = self._host_pool if kind == bindings.CopyKind.ONBOARD else self.pool
             to_pool = self._host_pool if kind == bindings.CopyKind.OFFLOAD else self.pool
             from_pool.copy_block(source, to_pool, destination, num_tokens)
