@@ -518,12 +518,13 @@ class KVCacheManager:
         """
 
     def flush_events(self) -> None:
-        """Name the blocks of what happened since the last call and make it events."""
+        """End the open event and let ``take_events`` give out what has gathered. Once a step."""
 
     def take_events(self, most: int) -> list[str]:
         """Move out at most ``most`` of the oldest flushed events, each one line of JSON.
 
-        Blocks are named by a chained SHA-256 in hexadecimal (docs/kv-cache.md).
+        Blocks are named now, by a chained SHA-256 in hexadecimal (docs/kv-cache.md); one that came
+        and went since the last call is not mentioned.
         """
 
     def refresh(self, now_ms: int) -> None:

@@ -97,17 +97,11 @@ BlockKeyView BlockStore::key(BlockId block, std::vector<MediaSpan>& scratch) con
     return {all, scratch};
 }
 
-bool BlockStore::hasKey(BlockId block, BlockKeyView const& key) const
+bool BlockStore::hasSpans(BlockId block, ArrayView<MediaSpan> spans) const
 {
-    auto const& record = (*this)[block];
-    if (record.numSpans != key.media.size() || tokens(block)[mTokensPerBlock - 1] == kNoToken
-        || std::memcmp(tokens(block), key.tokens.data(), mTokensPerBlock * sizeof(TokenId)) != 0)
-    {
-        return false;
-    }
     std::size_t index = 0;
     bool equal = true;
-    forEachSpan(block, [&](MediaSpan const& span) { equal = equal && span == key.media[index++]; });
+    forEachSpan(block, [&](MediaSpan const& span) { equal = equal && span == spans[index++]; });
     return equal;
 }
 

@@ -22,22 +22,10 @@ BlockId KVCacheManager::available() const
     return mPolicy.numFree(Tier::kDevice) + mPolicy.numCached(Tier::kDevice) - mNumReserved;
 }
 
-void KVCacheManager::hold(BlockId block)
-{
-    if (mStore[block].references.acquire() == 1)
-    {
-        mPolicy.claim(block);
-        mRetention.stop(block);
-    }
-}
-
-void KVCacheManager::letGo(BlockId block)
+//! Of a block that its last holder has let go.
+void KVCacheManager::becomeIdle(BlockId block)
 {
     auto& record = mStore[block];
-    if (record.references.release() != 0)
-    {
-        return;
-    }
     if (!record.present)
     {
         if (mHasWindows)
@@ -202,9 +190,9 @@ void KVCacheManager::takeBlocks(Sequence& sequence, std::size_t numBlocks)
             throw InternalStateError(
                 "a sequence of " + std::to_string(sequence.blocks.size()) + " blocks wants one more, promised 0");
         }
-        auto const before = mCopies.numPending();
+        auto const before = mOffloadedBlocks;
         sequence.blocks.push_back(takeBlock());
-        if (mCopies.numPending() != before)
+        if (mOffloadedBlocks != before)
         {
             sequence.ticket = mCopies.next(); // what lay there is being read
         }

@@ -130,7 +130,7 @@ MatchExplanation KVCacheManager::explain(ArrayView<TokenId> tokens, MediaRunsVie
     {
         result.stop = MatchStop::kNotCommitted;
     }
-    else if (index < mMatch.keys.hashes().size() && wasEvicted(mMatch.keys.hashes()[index]))
+    else if (index < mMatch.keys.numWhole() && wasEvicted(mMatch.keys.hashOf(index)))
     {
         result.stop = MatchStop::kEvicted;
     }
@@ -144,7 +144,7 @@ MatchExplanation KVCacheManager::explain(ArrayView<TokenId> tokens, MediaRunsVie
 //! Whether a live sequence has the wanted block in its table and has not committed it.
 bool KVCacheManager::isBeingComputed(std::size_t index, ReuseScope const& scope) const
 {
-    if (index >= mMatch.keys.hashes().size())
+    if (index >= mMatch.keys.numWhole())
     {
         return false;
     }
@@ -213,7 +213,7 @@ void KVCacheManager::explainDifference(ArrayView<TokenId> tokens, ReuseScope con
 //! Whether the blocks of the prompt up to and with \p index are found under another root.
 bool KVCacheManager::matchesBelow(NodeId root, std::size_t index)
 {
-    if (index >= mMatch.keys.hashes().size())
+    if (index >= mMatch.keys.numWhole())
     {
         return false;
     }

@@ -100,12 +100,21 @@ std::size_t KVCacheManager::usableBlocks()
 
 void KVCacheManager::cutMatch(std::size_t numBlocks)
 {
+    auto const size = mMatch.blocks.size();
+    if (numBlocks == size)
+    {
+        return;
+    }
     for (; mMatch.blocks.size() > numBlocks; mMatch.blocks.pop_back())
     {
         auto const& record = mStore[mMatch.blocks.back()];
         mMatch.numToTake -= record.state == BlockState::kCached || record.onHost ? 1 : 0;
-        mMatch.cutByWindows = true;
+        mMatch.numOnHost -= record.onHost ? 1 : 0;
     }
+    mMatch.cutByWindows = true;
+    // Blocks that were found need not have been hashed; those that will be computed have to be.
+    auto const& parentHash = numBlocks == 0 ? mMatch.rootHash : mStore[mMatch.blocks.back()].hash;
+    mMatch.keys.hash(numBlocks, size, parentHash, mTree.hasher());
 }
 
 bool KVCacheManager::windowsCanPromise(std::int64_t numWritten, std::int64_t numSlots, BlockId numPins) const

@@ -252,10 +252,10 @@ public:
     //! Says that all plans up to \p ticket have run. \throws InvalidArgumentError if it was not taken, or done before.
     void copiesDone(Ticket ticket);
 
-    //! Names the blocks of what happened since the last call and makes it events. Once a step, or before takeEvents.
+    //! Ends the open event and lets takeEvents give out what has gathered. Once a step, or before takeEvents.
     void flushEvents();
 
-    //! Moves out at most \p most of the oldest flushed events; see kvCacheEvents.h.
+    //! Names and moves out at most \p most of the oldest flushed events; see kvCacheEvents.h.
     [[nodiscard]] std::vector<KvCacheEvent> takeEvents(std::size_t most);
 
     //! takeEvents as lines of JSON.
@@ -313,6 +313,7 @@ private:
         BlockHash rootHash{0, 0};
         std::int64_t shareableBlocks{0};
         BlockId numToTake{0};        //!< of the blocks, those that are idle, or on the host: each takes a device block
+        BlockId numOnHost{0};        //!< of the blocks
         PartialMatch partial;        //!< what continues them, if anything
         bool partialIsWhole{false};  //!< it is the prompt's own last block, of which the last token is computed again
         std::size_t numInWindows{0}; //!< with window pools: of the blocks, those usable if the partial match is not
@@ -348,6 +349,7 @@ private:
     [[nodiscard]] Need checkRequest(SequenceRequest const& request);
     [[nodiscard]] std::int64_t shareableBlocks(MediaLayout const& media) const;
     void match(ArrayView<TokenId> tokens, ReuseScope const& scope); //!< of the layout in mMatch
+    [[nodiscard]] NodeId matchBlocks(NodeId root, std::size_t limit);
     void matchPartial(NodeId parent, std::int64_t length);
     [[nodiscard]] PartialUse partialUse(BlockId numNeeded, std::int64_t numSlots) const;
     [[nodiscard]] std::optional<PartialUse> settleMatch(Need const& need);
@@ -368,8 +370,25 @@ private:
 
     // Blocks (kvCacheManagerBlocks.cpp).
     [[nodiscard]] BlockId available() const;
-    void hold(BlockId block);
-    void letGo(BlockId block);
+
+    void hold(BlockId block)
+    {
+        if (mStore[block].references.acquire() == 1)
+        {
+            mPolicy.claim(block);
+            mRetention.stop(block);
+        }
+    }
+
+    void letGo(BlockId block)
+    {
+        if (mStore[block].references.release() == 0)
+        {
+            becomeIdle(block);
+        }
+    }
+
+    void becomeIdle(BlockId block);
     [[nodiscard]] BlockId takeBlock();
     void prefetchNext() const;
     void takeBlocks(Sequence& sequence, std::size_t numBlocks);

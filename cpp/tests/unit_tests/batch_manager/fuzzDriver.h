@@ -541,9 +541,8 @@ private:
         followEvents();
         auto const size = static_cast<std::size_t>(mConfig.tokensPerBlock);
         MediaLayout const layout{media, static_cast<std::int64_t>(tokens.size())};
-        BlockKeyHasher hasher;
         PromptKeys keys;
-        keys.build(tokens, size, (tokens.size() - 1) / size, layout, {}, hasher);
+        keys.build(tokens, size, (tokens.size() - 1) / size, layout);
         auto name = nameRoot(scope);
         std::int64_t found = 0;
         auto const unknown = layout.firstUnidentified().value_or(static_cast<std::int64_t>(tokens.size()));
