@@ -19,11 +19,13 @@ namespace tensorrt_llm::batch_manager
 namespace
 {
 
-void expectEqual(std::string const& what, std::int64_t found, std::int64_t expected)
+//! \param what makes the words, which are only wanted where they differ.
+template <typename What>
+void expectEqual(What const& what, std::int64_t found, std::int64_t expected)
 {
     if (found != expected)
     {
-        throw InternalStateError(what + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
+        throw InternalStateError(what() + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
     }
 }
 
@@ -292,14 +294,15 @@ void KVCacheManager::checkWindows() const
         {
             auto const& table = checked.windows.at(index);
             auto const numTokens = std::min(checked.numTokens, checked.numSlots);
-            expectEqual("first block in the window of " + name, table.first, pool.firstBlock(checked.numWritten));
-            expectEqual("end of the window table of " + name, static_cast<std::int64_t>(table.slots.size()),
-                pool.endBlock(checked.numWritten, numTokens));
+            expectEqual([&] { return "first block in the window of " + name; }, table.first,
+                pool.firstBlock(checked.numWritten));
+            expectEqual([&] { return "end of the window table of " + name; },
+                static_cast<std::int64_t>(table.slots.size()), pool.endBlock(checked.numWritten, numTokens));
             std::int64_t numHeld = 0;
             for (std::size_t block = 0; block < table.slots.size(); ++block)
             {
                 auto const inWindow = static_cast<std::int64_t>(block) >= table.first;
-                expectEqual("slot of block " + std::to_string(checked.blocks.at(block)) + " of " + name,
+                expectEqual([&] { return "slot of block " + std::to_string(checked.blocks.at(block)) + " of " + name; },
                     table.slots[block], inWindow ? pool.slotOf(checked.blocks[block]) : kNoBlock);
                 if (inWindow)
                 {

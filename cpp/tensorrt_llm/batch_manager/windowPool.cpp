@@ -26,11 +26,13 @@ std::int64_t checked(char const* name, std::int64_t value, std::int64_t least)
     return value;
 }
 
-void expectEqual(std::string const& what, std::int64_t found, std::int64_t expected)
+//! \param what makes the words, which are only wanted where they differ.
+template <typename What>
+void expectEqual(What const& what, std::int64_t found, std::int64_t expected)
 {
     if (found != expected)
     {
-        throw InternalStateError(what + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
+        throw InternalStateError(what() + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
     }
 }
 
@@ -215,16 +217,18 @@ void WindowPool::checkList(List const& list, bool cached, std::vector<bool>& see
     auto previous = kNoBlock;
     for (auto slot = list.first; slot != kNoBlock; slot = at(slot).next)
     {
-        expectEqual("lists that " + nameOf(slot) + " is on", seen.at(static_cast<std::size_t>(slot)) ? 2 : 1, 1);
+        expectEqual([&] { return "lists that " + nameOf(slot) + " is on"; },
+            seen.at(static_cast<std::size_t>(slot)) ? 2 : 1, 1);
         seen[static_cast<std::size_t>(slot)] = true;
-        expectEqual("entry before " + nameOf(slot), at(slot).previous, previous);
+        expectEqual([&] { return "entry before " + nameOf(slot); }, at(slot).previous, previous);
         auto const node = at(slot).node;
-        expectEqual("findable block of listed " + nameOf(slot), node != kNoBlock && mStore[node].present, cached);
+        expectEqual([&] { return "findable block of listed " + nameOf(slot); },
+            node != kNoBlock && mStore[node].present, cached);
         previous = slot;
         ++size;
     }
-    expectEqual("last entry of a list of window slots", list.last, previous);
-    expectEqual("entries of a list of window slots", size, list.size);
+    expectEqual([] { return std::string{"last entry of a list of window slots"}; }, list.last, previous);
+    expectEqual([] { return std::string{"entries of a list of window slots"}; }, size, list.size);
 }
 
 void WindowPool::checkIntegrity(std::vector<std::uint32_t> const& holders, std::int64_t numPromised) const
@@ -237,24 +241,25 @@ void WindowPool::checkIntegrity(std::vector<std::uint32_t> const& holders, std::
     for (BlockId slot = 0; slot < numSlots(); ++slot)
     {
         auto const index = static_cast<std::size_t>(slot);
-        expectEqual("holders of " + nameOf(slot), at(slot).references.value(), holders.at(index));
-        expectEqual(nameOf(slot) + " on a list", listed[index], holders[index] == 0);
+        expectEqual([&] { return "holders of " + nameOf(slot); }, at(slot).references.value(), holders.at(index));
+        expectEqual([&] { return nameOf(slot) + " on a list"; }, listed[index], holders[index] == 0);
         numHeld += holders[index] != 0 ? 1 : 0;
         if (auto const node = at(slot).node; node != kNoBlock)
         {
-            expectEqual("slot of block " + std::to_string(node), slotOf(node), slot);
+            expectEqual([&] { return "slot of block " + std::to_string(node); }, slotOf(node), slot);
             ++numAttached;
         }
     }
     for (BlockId node = 0; node < mStore.numBlocks(); ++node)
     {
         numAttached -= slotOf(node) != kNoBlock ? 1 : 0;
-        expectEqual("slot of free block " + std::to_string(node),
+        expectEqual([&] { return "slot of free block " + std::to_string(node); },
             mStore[node].state == BlockState::kFree && slotOf(node) != kNoBlock, 0);
     }
-    expectEqual("slots attached to nodes, less nodes that have one", numAttached, 0);
-    expectEqual("free, cached and held window slots", mFree.size + mCached.size + numHeld, numSlots());
-    expectEqual("promised window slots", mNumPromised, numPromised);
+    expectEqual([] { return std::string{"slots attached to nodes, less nodes that have one"}; }, numAttached, 0);
+    expectEqual([] { return std::string{"free, cached and held window slots"}; }, mFree.size + mCached.size + numHeld,
+        numSlots());
+    expectEqual([] { return std::string{"promised window slots"}; }, mNumPromised, numPromised);
     if (!canPromise(0, 0))
     {
         throw InternalStateError(std::to_string(mNumPromised) + " window slots promised and " + std::to_string(mNumPins)

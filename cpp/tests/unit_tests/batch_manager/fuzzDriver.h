@@ -10,37 +10,18 @@
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
 #include "testHelpers.h"
+#include "windowHelpers.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <random>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace tensorrt_llm::batch_manager::testing
 {
-
-class RandomSource
-{
-public:
-    explicit RandomSource(unsigned seed)
-        : mRandom{seed}
-    {
-    }
-
-    //! A number below \p bound.
-    std::uint32_t below(std::uint32_t bound)
-    {
-        return static_cast<std::uint32_t>(mRandom() % bound);
-    }
-
-private:
-    std::mt19937 mRandom;
-};
 
 class FuzzDriver
 {
@@ -347,24 +328,6 @@ private:
         return std::any_of(pools.begin(), pools.end(), [](auto const& pool) { return pool.evictedBlocks > 0; });
     }
 
-    //! Blocks that a sequence needs at once, by looking at every token of every block at every moment of its life.
-    [[nodiscard]] std::int64_t mostInWindow(std::int64_t windowSize, std::int64_t numSlots) const
-    {
-        std::int64_t most = 0;
-        for (std::int64_t written = 0; written <= numSlots; ++written)
-        {
-            auto const end =
-                mConfig.maxStepTokens == 0 ? numSlots : std::min(numSlots, written + mConfig.maxStepTokens);
-            std::set<std::int64_t> needed;
-            for (auto token = std::max<std::int64_t>(written - windowSize + 1, 0); token < end; ++token)
-            {
-                needed.insert(token / mConfig.tokensPerBlock);
-            }
-            most = std::max(most, static_cast<std::int64_t>(needed.size()));
-        }
-        return most;
-    }
-
     //! Whether the manager says that a window pool can never hold the request, and rightly so.
     bool isTooLarge(SequenceRequest const& request, std::int64_t numSlots)
     {
@@ -372,7 +335,7 @@ private:
         bool perhaps = false; // the manager may count one block more, since it does not look where windows begin
         for (auto const& pool : mConfig.windowPools)
         {
-            auto const most = mostInWindow(pool.windowSize, numSlots);
+            auto const most = mostInWindow(pool.windowSize, numSlots, mConfig.maxStepTokens, mConfig.tokensPerBlock);
             surely = surely || most > pool.numBlocks;
             perhaps = perhaps || most + 1 > pool.numBlocks;
         }

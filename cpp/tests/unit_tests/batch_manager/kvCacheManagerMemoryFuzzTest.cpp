@@ -12,6 +12,7 @@
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
 #include "fuzzDriver.h"
+#include "randomSource.h"
 #include "testHelpers.h"
 
 #include <boost/test/unit_test.hpp>
