@@ -39,8 +39,9 @@ test-cpp: setup  ## Build and run the C++ tests only
 	PYTHON="$(CURDIR)/$(BIN)/python" cpp/run_tests.sh
 
 sanitize: setup  ## Run the C++ tests under ASan and UBSan, then those with threads under TSan
-	PYTHON="$(CURDIR)/$(BIN)/python" SANITIZE=address,undefined cpp/run_tests.sh
-	PYTHON="$(CURDIR)/$(BIN)/python" SANITIZE=thread cpp/run_tests.sh -R 'Threads|kvCacheManagerTest'
+	PYTHON="$(CURDIR)/$(BIN)/python" SANITIZE=address,undefined TRTLLM_FUZZ_STEPS=$(or $(FUZZ_STEPS),500) \
+		cpp/run_tests.sh
+	PYTHON="$(CURDIR)/$(BIN)/python" SANITIZE=thread CPP_TESTS=kvCacheManagerThreadsTest cpp/run_tests.sh
 
 fuzz: setup  ## Run the libFuzzer target for FUZZ_SECONDS (60); needs clang++
 	PYTHON="$(CURDIR)/$(BIN)/python" cpp/run_fuzzer.sh $(or $(FUZZ_SECONDS),60)

@@ -412,6 +412,7 @@ class KVCacheManager:
         media: MediaBatch | None,
         scopes: list[ReuseScope],
         max_new_tokens: npt.NDArray[np.int64],
+        retention: list[KvCacheRetentionConfig | None] | None = None,
     ) -> npt.NDArray[np.int64]:
         """Add several sequences in order, each as ``add_sequence`` would.
 
@@ -422,6 +423,7 @@ class KVCacheManager:
             media: The prompts' media, if any.
             scopes: One a sequence.
             max_new_tokens: int64 ``[n]``.
+            retention: One a sequence, None for those without; or None if there are none.
 
         Returns:
             int64 ``[n]``: cached tokens, or -1 where the pool cannot promise the sequence now.

@@ -207,6 +207,11 @@ void KVCacheManager::explainDifference(ArrayView<TokenId> tokens, ReuseScope con
         return;
     }
     auto const found = mStore.key(nearest.block, mSpans);
+    if (static_cast<std::size_t>(nearest.numTokens) >= found.tokens.size())
+    {
+        result.stop = MatchStop::kUnknown; // an incomplete block, and all of it is shared
+        return;
+    }
     result.stop = compare(meaningOf(key, nearest.numTokens), meaningOf(found, nearest.numTokens), nearest.numTokens);
 }
 

@@ -408,8 +408,13 @@ void KVCacheManager::keepTail(Sequence const& ending)
     {
         return;
     }
-    mStore.cutTokens(tail, static_cast<std::size_t>(numTokens));
+    mStore.cutTokens(tail, static_cast<std::size_t>(numTokens), mSpans);
     mStore[tail].hash = mTree.hashOf(parent, mStore.key(tail, mSpans));
+    // findPartial looks at the newest only; an equal tail that is older must not be stored twice.
+    if (mTree.hasTail(parent, mStore.key(tail, mSpans), mStore[tail].hash))
+    {
+        return;
+    }
     mTree.insert(tail, parent);
     mEvents.stored(tail);
 }

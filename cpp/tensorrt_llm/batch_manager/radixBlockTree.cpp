@@ -131,6 +131,18 @@ BlockId RadixBlockTree::findAmongSiblings(NodeId parent, BlockKeyView const& key
         });
 }
 
+bool RadixBlockTree::hasTail(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const
+{
+    auto const isEqual = [&](BlockId block)
+    {
+        return mStore[block].parent == parent && mStore[block].hash == hash
+               && mStore.numTokens(block) == key.tokens.size() && mStore[block].numSpans == key.media.size()
+               && static_cast<std::size_t>(mStore.commonTokens(block, key)) == key.tokens.size();
+    };
+    auto const child = firstChildOf(parent);
+    return findNeedsHash(parent) ? mTable.find(hash.low, isEqual) != kNoBlock : child != kNoBlock && isEqual(child);
+}
+
 PartialMatch RadixBlockTree::findPartial(NodeId parent, BlockKeyView const& key)
 {
     PartialMatch best;

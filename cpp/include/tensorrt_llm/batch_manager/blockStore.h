@@ -109,8 +109,9 @@ public:
     //! Tokens of the block's key: tokensPerBlock, or fewer after cutTokens.
     [[nodiscard]] std::size_t numTokens(BlockId block) const;
 
-    //! Makes the block's key end after \p numTokens, less than tokensPerBlock. Such a block matches in part only.
-    void cutTokens(BlockId block, std::size_t numTokens);
+    //! Makes the block's key, media included, end after \p numTokens, less than tokensPerBlock. Such a block matches in
+    //! part only. \p scratch lends room.
+    void cutTokens(BlockId block, std::size_t numTokens, std::vector<MediaSpan>& scratch);
 
     //! Writes the first tokens and all media spans of a block.
     void setKey(BlockId block, BlockKeyView const& key)

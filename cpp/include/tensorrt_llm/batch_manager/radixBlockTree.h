@@ -125,6 +125,9 @@ public:
         return child != kNoBlock && mStore.hasKey(child, key) ? child : kNoBlock;
     }
 
+    //! Whether a child of \p parent has exactly the tokens and spans of \p key, of less than a block, and \p hash.
+    [[nodiscard]] bool hasTail(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const;
+
     //! The child of \p parent that shares the longest leading part with \p key, which may be shorter than a block.
     //! Nothing where not even the first token is shared.
     [[nodiscard]] PartialMatch findPartial(NodeId parent, BlockKeyView const& key);

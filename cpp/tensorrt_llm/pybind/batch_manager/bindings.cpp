@@ -196,10 +196,12 @@ void bindManager(py::module_& module)
             "add_sequence_batch",
             [](Manager& self, Buffer<bm::SequenceId> const& ids, Buffer<bm::TokenId> const& tokens,
                 Buffer<std::int64_t> const& tokenOffsets, MediaBatch const* media,
-                std::vector<bm::ReuseScope const*> const& scopes, Buffer<std::int64_t> const& maxNewTokens)
+                std::vector<bm::ReuseScope const*> const& scopes, Buffer<std::int64_t> const& maxNewTokens,
+                std::optional<std::vector<bm::RetentionConfig const*>> const& retention)
             {
                 auto const requests = makeRequests(viewOf(ids, "sequence_ids"), viewOf(tokens, "tokens"),
-                    viewOf(tokenOffsets, "token_offsets"), media, scopes, viewOf(maxNewTokens, "max_new_tokens"));
+                    viewOf(tokenOffsets, "token_offsets"), media, scopes, viewOf(maxNewTokens, "max_new_tokens"),
+                    retention);
                 py::array_t<std::int64_t> cached(static_cast<py::ssize_t>(requests.size()));
                 auto* const results = cached.mutable_data();
                 {
@@ -209,7 +211,8 @@ void bindManager(py::module_& module)
                 return cached;
             },
             py::arg("sequence_ids").noconvert(), py::arg("tokens").noconvert(), py::arg("token_offsets").noconvert(),
-            "media"_a.none(true), "scopes"_a, py::arg("max_new_tokens").noconvert())
+            "media"_a.none(true), "scopes"_a, py::arg("max_new_tokens").noconvert(),
+            "retention"_a.none(true) = py::none())
         .def(
             "probe",
             [](Manager& self, Buffer<bm::TokenId> const& tokens, bm::MediaRuns const* media,

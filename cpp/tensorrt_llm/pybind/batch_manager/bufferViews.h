@@ -203,7 +203,8 @@ inline MediaBatch makeMediaBatch(batch_manager::MediaRuns const& media, Buffer<s
 inline std::vector<batch_manager::SequenceRequest> makeRequests(batch_manager::ArrayView<batch_manager::SequenceId> ids,
     batch_manager::ArrayView<batch_manager::TokenId> tokens, batch_manager::ArrayView<std::int64_t> tokenOffsets,
     MediaBatch const* media, std::vector<batch_manager::ReuseScope const*> const& scopes,
-    batch_manager::ArrayView<std::int64_t> maxNewTokens)
+    batch_manager::ArrayView<std::int64_t> maxNewTokens,
+    std::optional<std::vector<batch_manager::RetentionConfig const*>> const& retention)
 {
     auto const check = [&](char const* name, std::size_t size, std::size_t expected)
     {
@@ -216,6 +217,10 @@ inline std::vector<batch_manager::SequenceRequest> makeRequests(batch_manager::A
     check("token_offsets", tokenOffsets.size(), ids.size() + 1);
     check("max_new_tokens", maxNewTokens.size(), ids.size());
     check("scopes", scopes.size(), ids.size());
+    if (retention)
+    {
+        check("retention", retention->size(), ids.size());
+    }
     checkOffsets(tokenOffsets, "token_offsets", tokens.size());
     if (media != nullptr)
     {
@@ -226,7 +231,8 @@ inline std::vector<batch_manager::SequenceRequest> makeRequests(batch_manager::A
     {
         auto const begin = static_cast<std::size_t>(tokenOffsets[index]);
         requests[index] = {ids[index], tokens.slice(begin, static_cast<std::size_t>(tokenOffsets[index + 1]) - begin),
-            media == nullptr ? batch_manager::MediaRunsView{} : media->of(index), scopes[index], maxNewTokens[index]};
+            media == nullptr ? batch_manager::MediaRunsView{} : media->of(index), scopes[index], maxNewTokens[index],
+            retention ? (*retention)[index] : nullptr};
     }
     return requests;
 }

@@ -9,6 +9,8 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "fuzzRequests.h"
+#include "operationCounts.h"
 #include "testHelpers.h"
 #include "windowHelpers.h"
 
@@ -105,6 +107,12 @@ public:
         return mManager;
     }
 
+    //! How often each operation was called.
+    [[nodiscard]] OperationCounts const& counts() const
+    {
+        return mCounts;
+    }
+
     [[nodiscard]] std::int64_t numCachedTokens() const
     {
         return mNumCachedTokens;
@@ -128,8 +136,6 @@ public:
     }
 
 private:
-    using Value = std::uint64_t;
-
     struct Live
     {
         std::vector<Value> history; //!< one a token: what its KV is made from
@@ -146,12 +152,6 @@ private:
         {
             throw std::runtime_error(what + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
         }
-    }
-
-    static Value mix(Value history, Value next)
-    {
-        history = (history ^ next) * 0x9e3779b97f4a7c15ULL;
-        return history ^ (history >> 29);
     }
 
     template <typename Source>
@@ -197,6 +197,7 @@ private:
             return;
         }
         auto const whole = findableBlocks(tokens, media, scope) * mConfig.tokensPerBlock;
+        mCounts.count("probe");
         auto const probed = mManager.probe(tokens, media.view(), scope);
         auto const least = haveWindowsEvicted() ? 0 : whole;
         if (probed < least || probed >= whole + mConfig.tokensPerBlock
@@ -204,6 +205,7 @@ private:
         {
             throw std::runtime_error("probed " + std::to_string(probed) + ", by the events " + std::to_string(whole));
         }
+        mCounts.count("explain");
         auto const explained = mManager.explain(tokens, media.view(), scope);
         expect("cached tokens of the explanation", explained.cachedTokens, probed);
         if (explained.position < probed && explained.position != 0)
@@ -211,9 +213,11 @@ private:
             throw std::runtime_error(
                 "explained token " + std::to_string(explained.position) + " of a match of " + std::to_string(probed));
         }
+        mCounts.count("add");
         auto const got = mManager.addSequence(request);
         if (!got)
         {
+            mCounts.count("add, refused");
             return;
         }
         auto const surely = haveWindowsEvicted() && probed % mConfig.tokensPerBlock != 0
@@ -227,49 +231,6 @@ private:
         live.numWritten = got->cachedTokens;
         mNumCachedTokens += got->cachedTokens;
         mLive[id] = live;
-    }
-
-    template <typename Source>
-    static MediaRuns addMedia(Source& source, std::uint32_t length, Value secret, std::vector<Value>& meaning)
-    {
-        std::vector<Run> runs;
-        for (auto position = source.below(16); position < length && runs.size() < 4; position += 1 + source.below(6))
-        {
-            auto const size = std::min(1 + source.below(6), length - position);
-            runs.push_back({static_cast<std::int32_t>(runs.size()), position, size});
-            position += size;
-        }
-        auto media = mediaOf(runs);
-        for (std::size_t item = 0; item < runs.size(); ++item)
-        {
-            auto const known = source.below(10) != 0;
-            auto const look = source.below(2);
-            // The look of an item without identity is not in its digest: nobody may share its rows.
-            media.identified[item] = known ? 1 : 0;
-            media.digests[item] = digest(static_cast<std::uint8_t>(known ? look : 0));
-            for (std::int64_t row = 0; row < runs[item].length; ++row)
-            {
-                auto& value = meaning[static_cast<std::size_t>(runs[item].position + row)];
-                value = mix(mix(value, known ? 100 + look : secret), static_cast<Value>(row));
-            }
-        }
-        return media;
-    }
-
-    template <typename Source>
-    static RetentionConfig makeRetention(Source& source)
-    {
-        auto const any = [&]
-        {
-            BlockRetention retention{static_cast<std::int32_t>(source.below(101)), std::nullopt};
-            if (source.below(2) == 0)
-            {
-                retention.durationMs = 1 + source.below(20);
-            }
-            return retention;
-        };
-        auto const middle = static_cast<std::int64_t>(1 + source.below(12));
-        return {{{0, middle, any()}, {middle, std::nullopt, any()}}, any()};
     }
 
     template <typename Source>
@@ -287,6 +248,7 @@ private:
             if (numTokens < live.maxTokens)
             {
                 auto const token = static_cast<TokenId>(7 + source.below(2));
+                mCounts.count("append");
                 mManager.appendTokens(id, std::vector<TokenId>{token});
                 live.history.push_back(mix(live.history.back(), static_cast<Value>(token)));
             }
@@ -295,12 +257,14 @@ private:
         {
             auto const least = std::max(live.promptLength, live.numWritten);
             auto const target = least + source.below(static_cast<std::uint32_t>(numTokens - least + 1));
+            mCounts.count("rewind");
             mManager.rewind(id, target);
             live.history.resize(static_cast<std::size_t>(target));
         }
         else if (choice < 78)
         {
             auto const child = mNextId++;
+            mCounts.count("fork");
             if (auto const got = mManager.fork(id, child))
             {
                 expect("written tokens of a fork", got->cachedTokens, live.numWritten);
@@ -309,15 +273,19 @@ private:
         }
         else if (choice < 98)
         {
-            mManager.freeSequence(id, source.below(5) != 0);
+            auto const keep = source.below(5) != 0;
+            mCounts.count(keep ? "free" : "free, not kept");
+            mManager.freeSequence(id, keep);
             mLive.erase(id);
         }
         else if (choice < 99)
         {
+            mCounts.count("refresh");
             mManager.refresh(mNow += source.below(12));
         }
         else if (source.below(4) == 0)
         {
+            mCounts.count("reset");
             mManager.resetReuseState();
         }
     }
@@ -428,6 +396,7 @@ private:
             cell(mDevice, table[static_cast<std::size_t>(position / mConfig.tokensPerBlock)],
                 position % mConfig.tokensPerBlock) = live.history[static_cast<std::size_t>(position)];
         }
+        mCounts.count("commit");
         mManager.commit(id, numWritten);
         live.numWritten = numWritten;
     }
@@ -458,6 +427,7 @@ private:
     //! Follows the events as somebody outside would, and checks that they add up.
     void followEvents()
     {
+        mCounts.count("flush and take events");
         mManager.flushEvents();
         for (auto const& event : mManager.takeEvents(1000000))
         {
@@ -523,6 +493,7 @@ private:
 
     void takePlan()
     {
+        mCounts.count("take plan");
         if (auto plan = mManager.takeCopyPlan(); plan.ticket != 0)
         {
             mPlans.push_back(std::move(plan));
@@ -564,6 +535,7 @@ private:
         if (mRun > mDone)
         {
             mDone += 1 + source.below(static_cast<std::uint32_t>(mRun - mDone));
+            mCounts.count("copies done");
             mManager.copiesDone(mDone);
         }
     }
@@ -590,6 +562,7 @@ private:
     std::int64_t mNumWindowReads{0};
     std::int64_t mNumWindowCopies{0};
     std::int64_t mNumTooLarge{0};
+    OperationCounts mCounts;
 };
 
 } // namespace tensorrt_llm::batch_manager::testing

@@ -130,6 +130,24 @@ BOOST_AUTO_TEST_CASE(aPromptsLife)
     BOOST_TEST(take(manager)[0].names.size() == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(anIncompleteBlockIsNamedByWhatIsWritten)
+{
+    auto withTails = config(4);
+    withTails.tokensPerBlock = 4;
+    withTails.enablePartialReuse = true;
+    KVCacheManager manager{withTails};
+    auto prompt = text(7, 4);
+    prompt.media = mediaOf({{0, 1, 3}});
+    add(manager, 1, prompt);
+    manager.commit(1, 3);
+    manager.freeSequence(1);
+    auto const events = take(manager);
+    BOOST_REQUIRE(events.size() == 2u);
+    auto const expected =
+        nameBlock(nameRoot(prompt.scope), {range(7, 3), std::vector<MediaSpan>{{digest(1), 0, 1, 2}}});
+    BOOST_TEST((events[1].stored[0].name == expected));
+}
+
 BOOST_AUTO_TEST_CASE(whatComesAndGoesBeforeAnybodyAsksIsNotMentioned)
 {
     KVCacheManager manager{config(2)};

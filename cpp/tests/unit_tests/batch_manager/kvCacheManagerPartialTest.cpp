@@ -349,4 +349,26 @@ BOOST_AUTO_TEST_CASE(freeingWithoutKeepingLeavesWhatOthersBuildOn)
     BOOST_TEST(manager.stats().cachedNumBlocks == 1);
 }
 
+BOOST_AUTO_TEST_CASE(anEqualTailIsStoredOnceAlsoAmongManySiblings)
+{
+    KvCacheManagerConfig config;
+    config.numBlocks = 64;
+    config.tokensPerBlock = 4;
+    config.enablePartialReuse = true;
+    KVCacheManager manager{config};
+    constexpr TokenId kSiblings = 3 * RadixBlockTree::kMaxPartialCandidates;
+    for (int round = 0; round < 3; ++round)
+    {
+        for (TokenId other = 0; other < kSiblings; ++other)
+        {
+            run(manager, {{7, 100 + other, 5}, {}, {}});
+            if (auto const ticket = manager.takeCopyPlan().ticket; ticket != 0)
+            {
+                manager.copiesDone(ticket);
+            }
+        }
+        BOOST_TEST(manager.stats().cachedNumBlocks == kSiblings);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
