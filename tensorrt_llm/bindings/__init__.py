@@ -22,6 +22,7 @@ from tensorrt_llm.bindings._bindings import (
     SequenceAllocation,
     TokenRangeRetentionConfig,
     UnknownSequenceError,
+    WindowPoolStats,
     pack_strided,
 )
 
@@ -43,5 +44,6 @@ __all__ = [
     "SequenceAllocation",
     "TokenRangeRetentionConfig",
     "UnknownSequenceError",
+    "WindowPoolStats",
     "pack_strided",
 ]

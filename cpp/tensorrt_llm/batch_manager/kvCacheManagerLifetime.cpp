@@ -87,15 +87,19 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
     }
     auto const numShared = static_cast<std::size_t>(from.numWritten / tokensPerBlock());
     auto const numNew = static_cast<BlockId>(blocksFor(from.numSlots)) - static_cast<BlockId>(numShared);
-    if (numNew > available())
+    auto const tailTokens = static_cast<std::int32_t>(from.numWritten % tokensPerBlock());
+    if (numNew > available()
+        || (mHasWindows && !windowsCanPromise(from.numWritten, from.numSlots, tailTokens != 0 ? kPinsOfCopy : 0)))
     {
         return std::nullopt;
     }
-    auto& to = mSequences.insert(id, static_cast<std::size_t>(blocksFor(from.numSlots)));
+    auto& to = mSequences.insert(id, static_cast<std::size_t>(blocksFor(from.numSlots)), mWindows.size());
     auto& original = sequence(source);
     auto blocks = std::move(to.blocks);
+    auto windows = std::move(to.windows);
     to = original;
     to.blocks = std::move(blocks);
+    to.windows = std::move(windows);
     if (to.root)
     {
         mTree.shareRoot(*to.root);
@@ -105,17 +109,29 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
         hold(original.blocks[index]);
         to.blocks.push_back(original.blocks[index]);
     }
+    if (mHasWindows)
+    {
+        holdWindows(to, to.blocks);
+    }
     to.numReserved = numNew;
     mNumReserved += numNew;
     takeBlocks(to, original.blocks.size());
     copyKeys(original, to, numShared);
-    if (auto const numWritten = original.numWritten % tokensPerBlock(); numWritten != 0)
+    if (tailTokens != 0)
     {
         auto const tail = original.blocks[numShared];
         hold(tail);
-        addCopy(CopyKind::kFork, tail, to.blocks[numShared], static_cast<std::int32_t>(numWritten), tail);
+        addCopy(CopyKind::kFork, tail, to.blocks[numShared], tailTokens, tail);
+        if (mHasWindows)
+        {
+            copyWindows(to, CopyKind::kFork, tail, tailTokens);
+        }
         to.ticket = mCopies.next();
         original.ticket = to.ticket;
+    }
+    if (mHasWindows)
+    {
+        fitWindows(to);
     }
     checkAfterOperation();
     return SequenceAllocation{to.numWritten, static_cast<BlockId>(to.blocks.size()), to.ticket};
@@ -152,8 +168,9 @@ bool KVCacheManager::extendSequence(SequenceId id, std::int64_t maxNewTokens)
                                     + " blocks for " + std::to_string(numSlots) + " tokens, the pool has "
                                     + std::to_string(numBlocks()));
     }
+    checkWindowNeed(id, numSlots);
     auto const numMore = static_cast<BlockId>(blocksFor(numSlots) - blocksFor(target.numSlots));
-    if (numMore > available())
+    if (numMore > available() || !extendWindows(target, numSlots))
     {
         return false;
     }
@@ -177,7 +194,7 @@ std::int64_t KVCacheManager::shareTail(SequenceId source, SequenceId id)
         std::min({std::int64_t{tokensPerBlock()} - 1, from.numWritten - begin, to.promptLength - 1 - begin});
     auto const shareable =
         to.root && to.root == from.root && index < std::min(to.shareableBlocks, from.shareableBlocks);
-    if (!mEnablePartialReuse || !mCopyOnPartialReuse || !shareable || most <= to.numWritten - begin
+    if (!mEnablePartialReuse || !mCopyOnPartialReuse || mHasWindows || !shareable || most <= to.numWritten - begin
         || !std::equal(to.blocks.begin(), to.blocks.begin() + index, from.blocks.begin()))
     {
         return to.numWritten;
@@ -211,6 +228,10 @@ void KVCacheManager::rewind(SequenceId id, std::int64_t numTokens)
                                    + std::to_string(target.numTokens));
     }
     target.numTokens = numTokens;
+    if (mHasWindows)
+    {
+        fitWindows(target);
+    }
     // A block that a copy still reads stays in the table, to be written when tokens come again.
     auto const numBlocks = static_cast<std::size_t>(blocksFor(std::min(numTokens, target.numSlots)));
     while (mCopies.isDone(target.ticket) && target.blocks.size() > numBlocks)
@@ -248,8 +269,13 @@ CopyPlan KVCacheManager::takeCopyPlan()
 void KVCacheManager::copiesDone(Ticket ticket)
 {
     mCopies.done(ticket,
-        [this](BlockId block)
+        [this](std::int32_t pool, BlockId block)
         {
+            if (pool != 0)
+            {
+                mWindows[static_cast<std::size_t>(pool) - 1].unpin(block);
+                return;
+            }
             letGo(block);
             auto const parent = mTree.contains(block) ? mTree.parentOf(block) : NodeId{-1};
             // On the host a block may come to lie behind its parent if its priority rose while it was copied.
@@ -290,9 +316,17 @@ BlockId KVCacheManager::resetReuseState()
         numDropped += mPolicy.numCached(tier);
         for (auto block = mPolicy.nextCached(tier); block != kNoBlock; block = mPolicy.nextCached(tier))
         {
+            if (mHasWindows)
+            {
+                dropWindows(block);
+            }
             mRetention.stop(block);
             mPolicy.demote(block);
         }
+    }
+    if (mHasWindows)
+    {
+        resetWindows();
     }
     for (BlockId block = 0; mEvents.isEnabled() && block < mStore.numBlocks(); ++block)
     {
@@ -331,6 +365,10 @@ void KVCacheManager::append(Sequence& sequence, ArrayView<TokenId> tokens)
         auto const block = sequence.blocks[static_cast<std::size_t>(position / tokensPerBlock())];
         mStore.tokens(block)[position % tokensPerBlock()] = tokens[static_cast<std::size_t>(position - first)];
     }
+    if (mHasWindows)
+    {
+        fitWindows(sequence);
+    }
 }
 
 bool KVCacheManager::commit(Sequence& sequence, std::int64_t numWritten)
@@ -341,6 +379,10 @@ bool KVCacheManager::commit(Sequence& sequence, std::int64_t numWritten)
     while (sequence.numFindable < std::min(full, sequence.shareableBlocks))
     {
         changed |= makeFindable(sequence, static_cast<std::size_t>(sequence.numFindable));
+    }
+    if (mHasWindows)
+    {
+        fitWindows(sequence);
     }
     return changed;
 }
@@ -382,6 +424,10 @@ bool KVCacheManager::makeFindable(Sequence& sequence, std::size_t index)
     {
         hold(existing);
     }
+    if (mHasWindows)
+    {
+        mergeWindows(sequence, index, existing);
+    }
     sequence.blocks[index] = existing;
     letGo(own);
     ++sequence.numFindable;
@@ -401,6 +447,10 @@ void KVCacheManager::free(SequenceId id, bool keep)
     }
     else
     {
+        if (mHasWindows)
+        {
+            settleEnding(ending);
+        }
         mEnding.push_back(mSequences.extract(id));
     }
 }
@@ -417,6 +467,11 @@ void KVCacheManager::keepTail(Sequence const& ending)
     auto const parent = index == 0 ? ending.root.value() : ending.blocks[index - 1];
     auto const key = mStore.key(tail, mSpans);
     auto const found = mTree.findPartial(parent, {key.tokens.slice(0, static_cast<std::size_t>(numTokens)), key.media});
+    if (mHasWindows && found.numTokens == numTokens
+        && mStore.numTokens(found.block) == static_cast<std::size_t>(numTokens))
+    {
+        lendWindows(tail, found.block);
+    }
     // Nothing is gained where as much is findable already; a block that a copy still reads is not touched.
     if (found.numTokens == numTokens || mStore[tail].references.value() != 1)
     {
@@ -438,6 +493,10 @@ void KVCacheManager::release(Sequence& ending)
     if (ending.keep && mEnablePartialReuse && ending.root)
     {
         keepTail(ending);
+    }
+    if (mHasWindows)
+    {
+        releaseWindows(ending);
     }
     // The deepest block goes first, so that children lie ahead of parents in the order of eviction.
     for (auto block = ending.blocks.rbegin(); block != ending.blocks.rend(); ++block)

@@ -213,7 +213,8 @@ class KVCacheManager:
             self._copies.extend(plan.entries.tolist())
             self._ticket = plan.ticket
         while self._copies:
-            kind, source, destination, num_tokens = self._copies[0]
+            kind, source, destination, num_tokens, pool = self._copies[0]
+            assert pool == 0, f"a copy in pool {pool}, and there are no window pools"
             from_pool = self._host_pool if kind == bindings.CopyKind.ONBOARD else self.pool
             to_pool = self._host_pool if kind == bindings.CopyKind.OFFLOAD else self.pool
             from_pool.copy_block(source, to_pool, destination, num_tokens)

@@ -135,6 +135,15 @@ void bindResults(py::module_& module)
         .def_readonly("num_blocks", &bm::SequenceAllocation::numBlocks)
         .def_readonly("ticket", &bm::SequenceAllocation::ticket);
 
+    py::class_<bm::WindowPoolStats>(module, "WindowPoolStats", "A snapshot of a window pool, and counts since start.")
+        .def_readonly("window_size", &bm::WindowPoolStats::windowSize)
+        .def_readonly("max_num_blocks", &bm::WindowPoolStats::maxNumBlocks)
+        .def_readonly("free_num_blocks", &bm::WindowPoolStats::freeNumBlocks)
+        .def_readonly("cached_num_blocks", &bm::WindowPoolStats::cachedNumBlocks)
+        .def_readonly("promised_num_blocks", &bm::WindowPoolStats::promisedNumBlocks)
+        .def_readonly("evicted_blocks", &bm::WindowPoolStats::evictedBlocks)
+        .def_readonly("released_blocks", &bm::WindowPoolStats::releasedBlocks);
+
     py::class_<bm::KvCacheStats>(module, "KvCacheStats", "A snapshot of the pool, and counts since start.")
         .def_readonly("max_num_blocks", &bm::KvCacheStats::maxNumBlocks)
         .def_readonly("free_num_blocks", &bm::KvCacheStats::freeNumBlocks)
@@ -155,6 +164,7 @@ void bindResults(py::module_& module)
         .def_readonly("host_cached_num_blocks", &bm::KvCacheStats::hostCachedNumBlocks)
         .def_readonly("pending_copies", &bm::KvCacheStats::pendingCopies)
         .def_readonly("dropped_events", &bm::KvCacheStats::droppedEvents)
+        .def_readonly("window_pools", &bm::KvCacheStats::windowPools)
         .def_property_readonly("cache_hit_rate", &bm::KvCacheStats::cacheHitRate);
 }
 
@@ -166,7 +176,8 @@ void bindManager(py::module_& module)
     py::class_<Manager>(module, "KVCacheManager", "Which blocks a sequence has, and which of them came from the cache.")
         .def(py::init(&makeManager), "num_blocks"_a, "tokens_per_block"_a, "enable_block_reuse"_a = true, py::kw_only(),
             "enable_partial_reuse"_a = false, "copy_on_partial_reuse"_a = true, "host_blocks"_a = 0,
-            "secondary_offload_min_priority"_a = 35, "event_buffer_max_size"_a = 0)
+            "secondary_offload_min_priority"_a = 35, "event_buffer_max_size"_a = 0, "window_pools"_a = py::tuple(),
+            "max_step_tokens"_a = 0)
         .def_property_readonly("num_blocks", &Manager::numBlocks)
         .def_property_readonly("tokens_per_block", &Manager::tokensPerBlock)
         .def_property_readonly("enable_block_reuse", &Manager::enableBlockReuse)
@@ -282,21 +293,21 @@ void bindManager(py::module_& module)
         .def("refresh", &Manager::refresh, "now_ms"_a, py::call_guard<Unlocked>())
         .def("reset_reuse_state", &Manager::resetReuseState, py::call_guard<Unlocked>())
         .def(
-            "block_ids", [](Manager const& self, bm::SequenceId id) { return toArray(self.blockIds(id)); },
-            "sequence_id"_a)
+            "block_ids", [](Manager const& self, bm::SequenceId id, std::int32_t pool)
+            { return toArray(self.blockIds(id, pool)); }, "sequence_id"_a, "pool"_a = 0)
         .def(
             "block_tables",
-            [](Manager const& self, Buffer<bm::SequenceId> const& ids)
+            [](Manager const& self, Buffer<bm::SequenceId> const& ids, std::int32_t pool)
             {
                 auto const rows = viewOf(ids, "sequence_ids");
                 bm::BlockTables tables;
                 {
                     Unlocked const unlocked;
-                    tables = self.blockTables(rows);
+                    tables = self.blockTables(rows, pool);
                 }
                 return toArray(tables);
             },
-            py::arg("sequence_ids").noconvert())
+            py::arg("sequence_ids").noconvert(), "pool"_a = 0)
         .def("stats", &Manager::stats)
         .def("check_integrity", &Manager::checkIntegrity, py::call_guard<Unlocked>());
 }

@@ -124,11 +124,11 @@ inline batch_manager::MediaRuns makeMediaRuns(Buffer<std::uint8_t> const& digest
     return media;
 }
 
-//! int32 of shape [entries, 4]: kind, source, destination, tokens.
+//! int32 of shape [entries, 5]: kind, source, destination, tokens, pool.
 inline pybind11::array_t<std::int32_t> toArray(std::vector<batch_manager::CopyEntry> const& entries)
 {
     pybind11::array_t<std::int32_t> array(
-        std::vector<pybind11::ssize_t>{static_cast<pybind11::ssize_t>(entries.size()), 4});
+        std::vector<pybind11::ssize_t>{static_cast<pybind11::ssize_t>(entries.size()), 5});
     auto* row = array.mutable_data();
     for (auto const& entry : entries)
     {
@@ -136,13 +136,15 @@ inline pybind11::array_t<std::int32_t> toArray(std::vector<batch_manager::CopyEn
         *row++ = entry.source;
         *row++ = entry.destination;
         *row++ = entry.numTokens;
+        *row++ = entry.pool;
     }
     return array;
 }
 
 inline std::unique_ptr<batch_manager::KVCacheManager> makeManager(batch_manager::BlockId numBlocks,
     std::int32_t tokensPerBlock, bool enableBlockReuse, bool enablePartialReuse, bool copyOnPartialReuse,
-    batch_manager::BlockId hostBlocks, std::int32_t secondaryOffloadMinPriority, std::size_t eventBufferMaxSize)
+    batch_manager::BlockId hostBlocks, std::int32_t secondaryOffloadMinPriority, std::size_t eventBufferMaxSize,
+    std::vector<std::pair<std::int64_t, batch_manager::BlockId>> const& windowPools, std::int64_t maxStepTokens)
 {
     batch_manager::KvCacheManagerConfig config;
     config.numBlocks = numBlocks;
@@ -153,6 +155,11 @@ inline std::unique_ptr<batch_manager::KVCacheManager> makeManager(batch_manager:
     config.hostBlocks = hostBlocks;
     config.secondaryOffloadMinPriority = secondaryOffloadMinPriority;
     config.eventBufferMaxSize = eventBufferMaxSize;
+    for (auto const& [windowSize, numPoolBlocks] : windowPools)
+    {
+        config.windowPools.push_back({windowSize, numPoolBlocks});
+    }
+    config.maxStepTokens = maxStepTokens;
     return std::make_unique<batch_manager::KVCacheManager>(config);
 }
 
