@@ -294,7 +294,9 @@ class InputProcessor(ABC):
             self._processed_item(items[index], *ready, start)
             for index, ready, start in zip(order, recalled, starts, strict=True)
         )
-        places = [(start, ready.positions) for start, ready in zip(starts, prepared, strict=True)]
+        places = [
+            (start, ready.positions) for start, (ready, _) in zip(starts, recalled, strict=True)
+        ]
         return ProcessedPrompt(
             token_ids,
             processed,

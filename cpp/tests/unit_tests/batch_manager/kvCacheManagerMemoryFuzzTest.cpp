@@ -46,6 +46,9 @@ void drive(FuzzDriver& driver, unsigned seed, int steps)
     driver.finish();
 }
 
+//! Steps after which everything that may happen under a setting has.
+constexpr int kManySteps = 4000;
+
 //! What happened in the window pools, over all settings of a test.
 struct WindowCounts
 {
@@ -90,8 +93,10 @@ OperationCounts fuzz(KvCacheManagerConfig const& config, unsigned seed, int step
         BOOST_TEST((stats.evictedBlocks > 0 || counts != nullptr));
         BOOST_TEST((stats.partialReusedBlocks > 0) == config.enablePartialReuse);
         BOOST_TEST((driver.numExtended() > 0 || counts != nullptr));
-        BOOST_TEST((driver.numSharedTails() > 0)
-                   == (config.enablePartialReuse && config.copyOnPartialReuse && config.windowPools.empty()));
+        // Rare: the shorter runs under sanitizers need not see one under every setting.
+        auto const mayShareTails = config.enablePartialReuse && config.copyOnPartialReuse && config.windowPools.empty();
+        BOOST_TEST((driver.numSharedTails() == 0 || mayShareTails));
+        BOOST_TEST((driver.numSharedTails() > 0 || !mayShareTails || steps < kManySteps));
         BOOST_TEST(((stats.onboardedBlocks > 0) == (config.hostBlocks > 0) || counts != nullptr));
         BOOST_TEST(stats.usedNumBlocks == 0);
         if (counts != nullptr)
