@@ -22,7 +22,7 @@ from tensorrt_llm._torch.pyexecutor.model_engine import ModelEngine
 from tensorrt_llm._torch.pyexecutor.py_executor import PyExecutor
 from tensorrt_llm._torch.pyexecutor.resource_manager import KVCacheManager
 from tensorrt_llm._torch.pyexecutor.sampler import Sampler
-from tensorrt_llm._torch.pyexecutor.scheduler import MicroBatchScheduler
+from tensorrt_llm._torch.pyexecutor.scheduler import MicroBatchScheduler, capacity_policy
 from tensorrt_llm.errors import (
     ConfigurationError,
     EngineStoppedError,
@@ -47,6 +47,7 @@ class ModelInfo:
     Attributes:
         model_type: The configuration's ``model_type``.
         modalities: Media it takes, beside text.
+        bidirectional_modalities: Of these, the kinds whose rows attend to all rows of their run.
         max_seq_len: Most tokens of prompt and answer together.
         vocab_size: Number of token ids.
         dtype: Of the weights.
@@ -57,6 +58,7 @@ class ModelInfo:
 
     model_type: str
     modalities: tuple[str, ...]
+    bidirectional_modalities: frozenset[str]
     max_seq_len: int
     vocab_size: int
     dtype: str
@@ -89,11 +91,17 @@ class GenerationExecutor:
         self._lock = threading.Lock()
         self._open = True
         kv_cache = KVCacheManager(args.kv_cache_config, model)
-        store = EmbeddingStore(args.multimodal_config.encoder_cache_max_bytes)
+        media = args.multimodal_config
+        store = EmbeddingStore(
+            media.encoder_cache_max_bytes,
+            # On the CPU the device's memory is the host's: a second level would be the first.
+            0 if model.device.type == "cpu" else media.encoder_cache_host_max_bytes,
+        )
         self._stats = IterationStats(args.max_batch_size, args.max_num_tokens, model.device)
         self.model_info = ModelInfo(
             model_type=model.hf_model.config.model_type,
             modalities=model.modalities,
+            bidirectional_modalities=model.bidirectional_modalities,
             max_seq_len=model.max_seq_len,
             vocab_size=model.vocab_size,
             dtype=str(model.dtype).removeprefix("torch."),
@@ -110,6 +118,10 @@ class GenerationExecutor:
                 max_batch_size=args.max_batch_size,
                 max_num_tokens=args.max_num_tokens,
                 enable_chunked_prefill=args.enable_chunked_prefill,
+            ),
+            capacity=capacity_policy(
+                args.scheduler_config.capacity_scheduler_policy,
+                kv_cache.geometry.tokens_per_block,
             ),
             sampler=Sampler(),
             stats=self._stats,
@@ -165,6 +177,7 @@ class GenerationExecutor:
                     max_new_tokens=max_new_tokens,
                     stop_token_ids=stop_ids if sampling.ignore_eos else stop_ids | self._eos,
                     push=result.push,
+                    whole_modalities=self.model_info.bidirectional_modalities,
                 )
             )
         return result
@@ -211,6 +224,17 @@ class GenerationExecutor:
                 self._args.max_num_tokens,
                 "prompt tokens",
             )
+        for item in prompt.items:
+            longest = max(run.length for run in item.runs)
+            whole = item.modality in info.bidirectional_modalities
+            if whole and longest > self._args.max_num_tokens:
+                raise LimitExceededError(
+                    f"max_num_tokens (an item of kind {item.modality} runs in one step)",
+                    longest,
+                    self._args.max_num_tokens,
+                    "rows",
+                    part=item.part,
+                )
         # The last generated token is never written to the pool.
         room = min(info.max_seq_len - length, info.kv_cache_tokens - length + 1)
         asked = request.sampling_params.max_tokens

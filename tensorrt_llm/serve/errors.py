@@ -16,7 +16,13 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tensorrt_llm.errors import EngineError, EngineStoppedError, QueueFullError, RequestError
+from tensorrt_llm.errors import (
+    DeadlineExceededError,
+    EngineError,
+    EngineStoppedError,
+    QueueFullError,
+    RequestError,
+)
 from tensorrt_llm.llmapi.llm_args import describe_errors, describe_mistake
 from tensorrt_llm.logger import get_logger
 from tensorrt_llm.serve.openai_protocol import ErrorResponse
@@ -27,6 +33,7 @@ _TYPES = {
     400: "BadRequestError",
     404: "NotFoundError",
     405: "MethodNotAllowedError",
+    408: "RequestTimeoutError",
     413: "RequestTooLargeError",
     429: "RateLimitError",
     500: "InternalServerError",
@@ -65,6 +72,8 @@ def describe(error: Exception) -> tuple[ErrorResponse, Mapping[str, str]]:
         return _body(501, str(error)), {}
     if isinstance(error, QueueFullError):
         return _body(429, str(error)), {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    if isinstance(error, DeadlineExceededError):
+        return _body(408, str(error)), {}
     if isinstance(error, EngineStoppedError):
         # Said once by whoever stopped it; the requests it took along need no traceback each.
         return _body(500, str(error)), {}

@@ -66,8 +66,13 @@ std::int64_t KVCacheManager::probe(ArrayView<TokenId> tokens, MediaRunsView cons
     }
     mMatch.media.assign(media, static_cast<std::int64_t>(tokens.size()));
     match(tokens, scope);
+    auto const use = partialUse(0, 0);
+    if (mHasWindows && use == PartialUse::kNone)
+    {
+        cutMatch(mMatch.numInWindows);
+    }
     auto const whole = static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock();
-    return partialUse(0) == PartialUse::kNone ? whole : whole + mMatch.partial.numTokens;
+    return use == PartialUse::kNone ? whole : whole + mMatch.partial.numTokens;
 }
 
 KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request)
@@ -100,6 +105,10 @@ KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request
                                     + " blocks for " + std::to_string(numSlots) + " tokens, the pool has "
                                     + std::to_string(numBlocks()));
     }
+    if (mHasWindows)
+    {
+        checkWindowNeed(request.id, numSlots);
+    }
     return {numSlots, static_cast<BlockId>(blocksFor(numSlots))};
 }
 
@@ -121,6 +130,8 @@ void KVCacheManager::match(ArrayView<TokenId> tokens, ReuseScope const& scope)
     mMatch.numOnHost = 0;
     mMatch.partial = {};
     mMatch.partialIsWhole = false;
+    mMatch.numInWindows = 0;
+    mMatch.cutByWindows = false;
     mMatch.shareableBlocks = shareableBlocks(mMatch.media);
     if (mMatch.shareableBlocks == 0)
     {
@@ -137,6 +148,10 @@ void KVCacheManager::match(ArrayView<TokenId> tokens, ReuseScope const& scope)
         if (mEnablePartialReuse && mMatch.blocks.size() < mMatch.keys.size())
         {
             matchPartial(parent, length);
+        }
+        if (mHasWindows)
+        {
+            limitToWindows();
         }
     }
     else
@@ -191,8 +206,8 @@ void KVCacheManager::matchPartial(NodeId parent, std::int64_t length)
     mMatch.partialIsWhole = block != kNoBlock && index < mMatch.keys.numWhole() && mStore.hasKey(block, key);
 }
 
-//! \param numNeeded device blocks that the sequence needs besides.
-KVCacheManager::PartialUse KVCacheManager::partialUse(BlockId numNeeded) const
+//! \param numNeeded device blocks that the sequence needs besides. \param numSlots tokens that it will ever write.
+KVCacheManager::PartialUse KVCacheManager::partialUse(BlockId numNeeded, std::int64_t numSlots) const
 {
     auto const block = mMatch.partial.block;
     if (block == kNoBlock)
@@ -208,7 +223,10 @@ KVCacheManager::PartialUse KVCacheManager::partialUse(BlockId numNeeded) const
         return PartialUse::kTakeOver;
     }
     // The source of a copy is held until the copy is done; an idle one leaves the pool a block poorer for that time.
-    if (mCopyOnPartialReuse && numNeeded + (idle ? 1 : 0) <= available())
+    auto const numWritten =
+        static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock() + mMatch.partial.numTokens;
+    if (mCopyOnPartialReuse && numNeeded + (idle ? 1 : 0) <= available()
+        && (!mHasWindows || windowsCanPromise(numWritten, numSlots, kPinsOfCopy)))
     {
         return PartialUse::kCopy;
     }
@@ -220,7 +238,14 @@ void KVCacheManager::reusePartial(Sequence& added, PartialUse use)
     auto const block = mMatch.partial.block; // held by takeMatched
     if (use == PartialUse::kTakeOver)
     {
-        eraseFromTree(block);
+        if (mHasWindows)
+        {
+            takeOverWindows(added, block);
+        }
+        else
+        {
+            eraseFromTree(block);
+        }
         mStore[block].priority = kDefaultPriority;
         mStore[block].level = kDefaultPriority;
         mRetention.setDuration(block, std::nullopt);
@@ -235,28 +260,63 @@ void KVCacheManager::reusePartial(Sequence& added, PartialUse use)
         takeBlocks(added, added.blocks.size() + 1);
         addCopy(mStore[block].onHost ? CopyKind::kOnboard : CopyKind::kPartial, block, added.blocks.back(),
             mMatch.partial.numTokens, block);
+        if (mHasWindows)
+        {
+            copyWindows(added, CopyKind::kPartial, block, mMatch.partial.numTokens);
+        }
         added.ticket = mCopies.next();
     }
-    added.numWritten += mMatch.partial.numTokens;
     ++mPartialReusedBlocks;
+}
+
+//! Decides how much of the match is used. \return what to do with the partial match, or nothing if the pools cannot
+//! promise the rest now.
+std::optional<KVCacheManager::PartialUse> KVCacheManager::settleMatch(Need const& need)
+{
+    auto const numNeeded = [&]
+    {
+        return need.numBlocks - static_cast<BlockId>(mMatch.blocks.size()) + mMatch.numToTake;
+    };
+    if (numNeeded() > available())
+    {
+        return std::nullopt;
+    }
+    auto const use = partialUse(numNeeded(), need.numSlots);
+    if (!mHasWindows)
+    {
+        return use;
+    }
+    auto numWritten = std::int64_t{mMatch.partial.numTokens};
+    if (use == PartialUse::kNone)
+    {
+        cutMatch(mMatch.numInWindows);
+        numWritten = 0;
+    }
+    numWritten += static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock();
+    auto const numPins = use == PartialUse::kCopy ? kPinsOfCopy : 0;
+    if (numNeeded() > available() || !windowsCanPromise(numWritten, need.numSlots, numPins))
+    {
+        return std::nullopt;
+    }
+    return use;
 }
 
 std::optional<SequenceAllocation> KVCacheManager::admit(SequenceRequest const& request, Need const& need)
 {
     match(request.tokens, *request.scope);
-    auto const numMatched = static_cast<BlockId>(mMatch.blocks.size());
-    auto const numNew = need.numBlocks - numMatched;
-    auto const numNeeded = numNew + mMatch.numToTake;
-    if (numNeeded > available())
+    auto const settled = settleMatch(need);
+    if (!settled)
     {
         return std::nullopt;
     }
-    auto const use = partialUse(numNeeded);
+    auto const use = *settled;
+    auto const numMatched = static_cast<BlockId>(mMatch.blocks.size());
+    auto const numNew = need.numBlocks - numMatched;
     // What may fail for want of memory comes first; from the first hold on nothing does.
     auto const root = mMatch.shareableBlocks > 0
                           ? std::optional<NodeId>{mTree.acquireRoot(*request.scope, mMatch.rootHash)}
                           : std::nullopt;
-    auto& added = mSequences.insert(request.id, static_cast<std::size_t>(need.numBlocks));
+    auto& added = mSequences.insert(request.id, static_cast<std::size_t>(need.numBlocks), mWindows.size());
     added.root = root;
     added.promptLength = static_cast<std::int64_t>(request.tokens.size());
     added.numTokens = added.promptLength;
@@ -279,6 +339,10 @@ std::optional<SequenceAllocation> KVCacheManager::admit(SequenceRequest const& r
     auto const promptBlocks = static_cast<BlockId>(blocksFor(added.promptLength));
     takeBlocks(added, static_cast<std::size_t>(promptBlocks));
     writePrompt(added);
+    if (mHasWindows)
+    {
+        fitWindows(added);
+    }
     mReusedBlocks += numMatched;
     mMissedBlocks += promptBlocks - numMatched;
     return SequenceAllocation{added.numWritten, promptBlocks, added.ticket};
@@ -297,6 +361,11 @@ void KVCacheManager::takeMatched(Sequence& added, PartialUse use)
     if (use != PartialUse::kNone)
     {
         hold(mMatch.partial.block);
+        added.numWritten += mMatch.partial.numTokens;
+    }
+    if (mHasWindows)
+    {
+        holdWindows(added, mMatch.blocks);
     }
     for (std::size_t index = 0; mMatch.numOnHost > 0 && index < mMatch.blocks.size(); ++index)
     {

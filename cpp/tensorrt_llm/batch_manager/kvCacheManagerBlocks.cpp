@@ -28,6 +28,10 @@ void KVCacheManager::becomeIdle(BlockId block)
     auto& record = mStore[block];
     if (!record.present)
     {
+        if (mHasWindows)
+        {
+            dropWindows(block);
+        }
         mRetention.stop(block);
         mPolicy.releaseFree(block);
         return;
@@ -202,6 +206,10 @@ void KVCacheManager::takeBlocks(Sequence& sequence, std::size_t numBlocks)
 void KVCacheManager::eraseFromTree(BlockId block)
 {
     auto const parent = mTree.parentOf(block);
+    if (mHasWindows)
+    {
+        dropWindows(block);
+    }
     mEvents.removed(block);
     mTree.erase(block);
     // A parent that stood high for the sake of its children stands on its own again when the last is gone.

@@ -76,6 +76,8 @@ char const* nameOf(MatchStop stop)
         return "unidentified_media";
     case MatchStop::kNotCommitted:
         return "not_committed";
+    case MatchStop::kWindow:
+        return "window";
     case MatchStop::kEvicted:
         return "evicted";
     case MatchStop::kSalt:
@@ -114,6 +116,10 @@ MatchExplanation KVCacheManager::explain(ArrayView<TokenId> tokens, MediaRunsVie
     else if (result.cachedTokens >= (mEnablePartialReuse ? limit : limit / tokensPerBlock() * tokensPerBlock()))
     {
         result.stop = MatchStop::kComplete;
+    }
+    else if (mMatch.cutByWindows)
+    {
+        result.stop = MatchStop::kWindow;
     }
     else if (index >= mMatch.keys.size())
     {

@@ -78,6 +78,11 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     config.eventBufferMaxSize = 1 << 20;
     HashFunction const hashes[] = {&xxh3Hash, &crowdedHash, &constantHash};
     config.hash = hashes[source.below(3)];
+    for (auto numPools = source.below(3); numPools > 0; --numPools)
+    {
+        config.windowPools.push_back({2 + source.below(10), static_cast<BlockId>(4 + source.below(14))});
+    }
+    config.maxStepTokens = source.below(6);
     static Totals totals;
     try
     {

@@ -8,7 +8,7 @@ alone, so that its rows depend on nothing beside it and a failure concerns one r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -47,11 +47,12 @@ class ItemEncoder:
             if item.rows is None and item.touches(begin, end):
                 self._find_or_encode(request, index, item)
 
-    def release_written(self, request: LlmRequest) -> None:
+    def release_written(self, requests: Iterable[LlmRequest]) -> None:
         """Gives back the rows of items whose last row is in the KV pool."""
-        for item in request.items:
-            if item.last < request.num_written:
-                self._give_back(item)
+        for request in requests:
+            for item in request.items:
+                if item.rows is not None and item.last < request.num_written:
+                    self._give_back(item)
 
     def release(self, request: LlmRequest) -> None:
         """Gives back all rows of a request."""
@@ -59,16 +60,14 @@ class ItemEncoder:
             self._give_back(item)
 
     def _find_or_encode(self, request: LlmRequest, index: int, item: RequestItem) -> None:
-        key = None
-        if item.item.identity is not None:
-            key = EmbeddingKey(item.item.identity, request.request.cache_salt)
-            item.rows = self._store.acquire(key, item.item.num_rows, item.item.modality)
-        if item.rows is not None:
-            item.pinned = key
+        if item.item.identity is None:
+            item.rows = self._encode(request, index, item)
             return
-        item.rows = self._encode(request, index, item)
-        if key is not None and self._store.insert(key, item.rows):
-            item.pinned = key
+        key = EmbeddingKey(item.item.identity, request.request.cache_salt)
+        stored = self._store.acquire(key, item.item.num_rows, item.item.modality)
+        if stored is None:
+            stored = self._store.insert(key, self._encode(request, index, item))
+        item.rows, item.stored = stored.rows, stored
 
     def _encode(self, request: LlmRequest, index: int, item: RequestItem) -> torch.Tensor:
         modality, expected = item.item.modality, item.item.num_rows
@@ -96,6 +95,6 @@ class ItemEncoder:
         return rows
 
     def _give_back(self, item: RequestItem) -> None:
-        if item.pinned is not None:
-            self._store.release(item.pinned)
-        item.rows = item.pinned = None
+        stored, item.rows, item.stored = item.stored, None, None
+        if stored is not None:
+            self._store.release(stored)

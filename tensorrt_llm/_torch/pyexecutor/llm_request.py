@@ -3,24 +3,31 @@
 """A request while the engine works on it.
 
 ```
-WAITING ──admit──▶ CONTEXT ──last prompt token written──▶ GENERATION ──stop──▶ FINISHED
-   └────────────────────┴──────────── cancel, error ────────────┴──────────────▶
+WAITING ──admit──▶ CONTEXT ──all known tokens written──▶ GENERATION ──stop──▶ FINISHED
+   │                  │ ▲                                  │                   ▲
+   │                  │ └──admit── PAUSED ◀── pause ───────┤                   │
+   │                  └──────pause───▲ │                   │                   │
+   └───────────────────────────────────┴─── cancel, error, deadline ───────────┘
 ```
 
-WAITING holds nothing. CONTEXT and GENERATION hold blocks and, while rows are still needed, encoder
-rows. One release path, in the executor, leads to FINISHED.
+WAITING and PAUSED hold nothing; CONTEXT and GENERATION hold blocks and, while rows are still
+needed, encoder rows. A paused request keeps what it has generated, its random stream and its
+media; admitted again it writes all of that anew, as far as the cache does not have it, and goes
+on. One release path, in the executor, leads to FINISHED.
 """
 
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
-from tensorrt_llm._torch.pyexecutor.embedding_store import EmbeddingKey
+from tensorrt_llm._torch.pyexecutor.embedding_store import StoredRows
+from tensorrt_llm._torch.pyexecutor.scheduler import PromptContent, admission_order
 from tensorrt_llm.executor.request import GenerationRequest
 from tensorrt_llm.executor.result import GenerationUpdate
 from tensorrt_llm.inputs.data import ProcessedItem
@@ -38,6 +45,7 @@ class RequestState(enum.Enum):
 
     WAITING = enum.auto()
     CONTEXT = enum.auto()
+    PAUSED = enum.auto()
     GENERATION = enum.auto()
     FINISHED = enum.auto()
 
@@ -52,14 +60,14 @@ class RequestItem:
         last: Prompt index of its last row.
         rows: Encoder rows ``[num_rows, hidden_size]`` once they were needed, until the last of
             them is written to the KV pool.
-        pinned: Key of the store's entry that ``rows`` is; None if the request holds its own.
+        stored: The store's entry that ``rows`` is; None if the request holds its own.
     """
 
     item: ProcessedItem
     first: int
     last: int
     rows: torch.Tensor | None = None
-    pinned: EmbeddingKey | None = None
+    stored: StoredRows | None = None
     _row_cumsum: torch.Tensor | None = None
 
     @classmethod
@@ -79,8 +87,10 @@ class RequestItem:
     ) -> MultimodalParams:
         """The contract's view of this item for the chunk ``[begin, end)``.
 
-        Encoder inputs only if asked for: looking at them may be what makes them.
+        Encoder inputs only if asked for: looking at them may be what makes them. A chunk may go
+        on behind the prompt, where a request that was paused writes its own tokens anew.
         """
+        begin, end = min(begin, prompt_len), min(end, prompt_len)
         if self._row_cumsum is None:
             is_row = torch.zeros(prompt_len, dtype=torch.int64)
             for run in self.item.runs:
@@ -104,13 +114,21 @@ class LlmRequest:
         max_new_tokens: Most tokens to generate, resolved.
         stop_token_ids: Ids that end the answer.
         push: Where updates go.
+        arrival: When it came, in seconds of ``time.monotonic``.
         state: See ``RequestState``.
         num_written: Tokens whose KV is in the pool, counting what the cache gave.
-        cached_tokens: Prompt tokens whose KV the cache gave.
+        cached_tokens: Prompt tokens whose KV the cache gave when it was first admitted.
         output_ids: Generated tokens.
+        num_admitted: Tokens that were known when it was last admitted; to the KV cache manager
+            they are its prompt.
+        num_promised: Tokens for whose KV there is a promise.
+        num_pauses: How often it was paused.
         items: Media items in prompt order.
         media_runs: Their runs and identities for the block key; None without media.
+        content: What decides the KV of the prompt; None while unknown, or if nothing is shared.
         generator: Random stream of a sampled request.
+        whole_modalities: Kinds of items whose rows attend to all rows of their run, so that a
+            chunk must not end inside one.
     """
 
     request_id: int
@@ -118,18 +136,31 @@ class LlmRequest:
     max_new_tokens: int
     stop_token_ids: frozenset[int]
     push: Callable[[GenerationUpdate], None]
+    arrival: float = field(default_factory=time.monotonic)
     state: RequestState = RequestState.WAITING
     num_written: int = 0
     cached_tokens: int = 0
     output_ids: list[int] = field(default_factory=list)
+    num_admitted: int = 0
+    num_promised: int = 0
+    num_pauses: int = 0
     items: tuple[RequestItem, ...] = field(init=False)
     media_runs: MediaRunBuffers | None = field(init=False)
+    content: PromptContent | None = None
     generator: torch.Generator | None = None
+    whole_modalities: frozenset[str] = frozenset()
+    prompt_len: int = field(init=False)
+    order: tuple[float, int] = field(init=False)
+    deadline: float | None = field(init=False)
 
     def __post_init__(self) -> None:
-        items = self.request.prompt.items
+        request = self.request
+        items = request.prompt.items
         self.items = tuple(RequestItem.of(item) for item in items)
         self.media_runs = media_run_buffers(items) if items else None
+        self.prompt_len = len(request.prompt)
+        self.order = admission_order(self.arrival, request.priority, self.request_id)
+        self.deadline = None if request.timeout is None else self.arrival + request.timeout
 
     @property
     def sampling(self) -> SamplingParams:
@@ -142,14 +173,41 @@ class LlmRequest:
         return self.request.prompt.token_ids
 
     @property
-    def prompt_len(self) -> int:
-        """Tokens of the prompt."""
-        return len(self.request.prompt)
+    def num_known(self) -> int:
+        """Tokens of prompt and answer so far."""
+        return self.prompt_len + len(self.output_ids)
 
     @property
     def num_to_write(self) -> int:
         """Tokens that are known and whose KV is not in the pool yet."""
         return self.prompt_len + len(self.output_ids) - self.num_written
+
+    @property
+    def num_new_left(self) -> int:
+        """Most tokens it may still generate."""
+        return self.max_new_tokens - len(self.output_ids)
+
+    @property
+    def in_context(self) -> bool:
+        """Whether it is admitted and has not written its prompt yet."""
+        return self.state is RequestState.CONTEXT
+
+    @property
+    def admitted(self) -> bool:
+        """Whether it holds blocks."""
+        return self.state in (RequestState.CONTEXT, RequestState.GENERATION)
+
+    def largest_chunk(self, limit: int) -> int:
+        """The most tokens, up to the limit, that may be written in one step; 0 if none can."""
+        tokens = min(limit, self.num_to_write)
+        for item in self.items if self.whole_modalities else ():
+            if item.item.modality not in self.whole_modalities:
+                continue
+            end = self.num_written + tokens
+            for run in item.item.runs:
+                if run.position < end < run.position + run.length:
+                    tokens = max(0, run.position - self.num_written)
+        return tokens
 
     def token_ids(self, begin: int, end: int) -> np.ndarray:
         """int32 tokens ``[begin, end)`` of prompt and answer together."""
@@ -159,3 +217,7 @@ class LlmRequest:
             self.output_ids[max(0, begin - self.prompt_len) : end - self.prompt_len], np.int32
         )
         return np.concatenate([self.prompt_ids[begin:], generated])
+
+    def position_ids(self, begin: int, end: int) -> np.ndarray:
+        """Rotary positions ``[axes, end - begin]`` of tokens ``[begin, end)``."""
+        return self.request.prompt.position_ids(begin, end)

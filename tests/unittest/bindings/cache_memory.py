@@ -38,7 +38,8 @@ class CacheMemory:
             self.run_next()
 
     def copy(self, plan: CopyPlan) -> None:
-        for kind, source, destination, tokens in plan.entries.tolist():
+        for kind, source, destination, tokens, pool in plan.entries.tolist():
+            assert pool == 0, "there are no window pools"
             read = self.host if kind == CopyKind.ONBOARD else self.device
             write = self.host if kind == CopyKind.OFFLOAD else self.device
             write[destination, :tokens] = read[source, :tokens]

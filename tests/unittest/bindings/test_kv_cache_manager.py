@@ -395,7 +395,7 @@ def test_copy_plans_and_forks() -> None:
     assert plan.ticket == forked.ticket == 1
     assert plan.entries.dtype == np.int32
     source, destination = manager.block_ids(1)[1], manager.block_ids(2)[1]
-    assert plan.entries.tolist() == [[CopyKind.FORK, source, destination, 2]]
+    assert plan.entries.tolist() == [[CopyKind.FORK, source, destination, 2, 0]]
     assert manager.stats().pending_copies == 1
     manager.copies_done(plan.ticket)
     assert manager.stats().pending_copies == 0

@@ -9,38 +9,21 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "fuzzRequests.h"
 #include "operationCounts.h"
 #include "testHelpers.h"
+#include "windowHelpers.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace tensorrt_llm::batch_manager::testing
 {
-
-class RandomSource
-{
-public:
-    explicit RandomSource(unsigned seed)
-        : mRandom{seed}
-    {
-    }
-
-    //! A number below \p bound.
-    std::uint32_t below(std::uint32_t bound)
-    {
-        return static_cast<std::uint32_t>(mRandom() % bound);
-    }
-
-private:
-    std::mt19937 mRandom;
-};
 
 class FuzzDriver
 {
@@ -51,6 +34,10 @@ public:
         , mDevice(static_cast<std::size_t>(config.numBlocks * config.tokensPerBlock), 0)
         , mHost(static_cast<std::size_t>(config.hostBlocks * config.tokensPerBlock), 0)
     {
+        for (auto const& pool : config.windowPools)
+        {
+            mWindows.emplace_back(static_cast<std::size_t>(pool.numBlocks * config.tokensPerBlock), 0);
+        }
     }
 
     template <typename Source>
@@ -108,6 +95,11 @@ public:
         expect("blocks in use at the end", stats.usedNumBlocks, 0);
         expect("promises at the end", stats.reservedNumBlocks, 0);
         expect("copies at the end", stats.pendingCopies, 0);
+        for (auto const& pool : stats.windowPools)
+        {
+            expect("window slots in use at the end", pool.maxNumBlocks - pool.freeNumBlocks, 0);
+            expect("promised window slots at the end", pool.promisedNumBlocks, 0);
+        }
     }
 
     [[nodiscard]] KVCacheManager const& manager() const
@@ -126,9 +118,34 @@ public:
         return mNumCachedTokens;
     }
 
-private:
-    using Value = std::uint64_t;
+    [[nodiscard]] std::int64_t numSharedTails() const
+    {
+        return mNumSharedTails;
+    }
 
+    [[nodiscard]] std::int64_t numExtended() const
+    {
+        return mNumExtended;
+    }
+
+    //! Values that were read from window pools and were right.
+    [[nodiscard]] std::int64_t numWindowReads() const
+    {
+        return mNumWindowReads;
+    }
+
+    [[nodiscard]] std::int64_t numWindowCopies() const
+    {
+        return mNumWindowCopies;
+    }
+
+    //! Requests that a window pool could never hold.
+    [[nodiscard]] std::int64_t numTooLarge() const
+    {
+        return mNumTooLarge;
+    }
+
+private:
     struct Live
     {
         std::vector<Value> history; //!< one a token: what its KV is made from
@@ -145,12 +162,6 @@ private:
         {
             throw std::runtime_error(what + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
         }
-    }
-
-    static Value mix(Value history, Value next)
-    {
-        history = (history ^ next) * 0x9e3779b97f4a7c15ULL;
-        return history ^ (history >> 29);
     }
 
     template <typename Source>
@@ -191,11 +202,16 @@ private:
         {
             return;
         }
+        if (isTooLarge(request, live.numSlots))
+        {
+            return;
+        }
         auto const whole = findableBlocks(tokens, media, scope) * mConfig.tokensPerBlock;
         mCounts.count("probe");
         auto const probed = mManager.probe(tokens, media.view(), scope);
-        if (probed < whole || probed >= whole + mConfig.tokensPerBlock
-            || (!mConfig.enablePartialReuse && probed != whole))
+        auto const least = haveWindowsEvicted() ? 0 : whole;
+        if (probed < least || probed >= whole + mConfig.tokensPerBlock
+            || (!mConfig.enablePartialReuse && (probed > whole || probed % mConfig.tokensPerBlock != 0)))
         {
             throw std::runtime_error("probed " + std::to_string(probed) + ", by the events " + std::to_string(whole));
         }
@@ -214,58 +230,75 @@ private:
             mCounts.count("add, refused");
             return;
         }
-        if (got->cachedTokens > probed || got->cachedTokens >= length
-            || (got->cachedTokens < probed / mConfig.tokensPerBlock * mConfig.tokensPerBlock))
+        auto const surely = haveWindowsEvicted() && probed % mConfig.tokensPerBlock != 0
+                                ? 0
+                                : probed / mConfig.tokensPerBlock * mConfig.tokensPerBlock;
+        if (got->cachedTokens > probed || got->cachedTokens >= length || got->cachedTokens < surely)
         {
             throw std::runtime_error("cached tokens " + std::to_string(got->cachedTokens) + " of "
                                      + std::to_string(length) + ", probed " + std::to_string(probed));
         }
         live.numWritten = got->cachedTokens;
-        mNumCachedTokens += got->cachedTokens;
+        if (source.below(2) == 0)
+        {
+            shareTail(id, live);
+        }
+        mNumCachedTokens += live.numWritten;
         mLive[id] = live;
     }
 
-    template <typename Source>
-    static MediaRuns addMedia(Source& source, std::uint32_t length, Value secret, std::vector<Value>& meaning)
+    //! Takes what other sequences have written of the next block. That its KV is the right one shows when it is read.
+    void shareTail(SequenceId id, Live& live)
     {
-        std::vector<Run> runs;
-        for (auto position = source.below(16); position < length && runs.size() < 4; position += 1 + source.below(6))
+        for (auto const& [other, source] : mLive)
         {
-            auto const size = std::min(1 + source.below(6), length - position);
-            runs.push_back({static_cast<std::int32_t>(runs.size()), position, size});
-            position += size;
-        }
-        auto media = mediaOf(runs);
-        for (std::size_t item = 0; item < runs.size(); ++item)
-        {
-            auto const known = source.below(10) != 0;
-            auto const look = source.below(2);
-            // The look of an item without identity is not in its digest: nobody may share its rows.
-            media.identified[item] = known ? 1 : 0;
-            media.digests[item] = digest(static_cast<std::uint8_t>(known ? look : 0));
-            for (std::int64_t row = 0; row < runs[item].length; ++row)
+            mCounts.count("share tail");
+            auto const shared = mManager.shareTail(other, id);
+            if (shared < live.numWritten || shared >= live.promptLength
+                || (shared > live.numWritten && shared > source.numWritten))
             {
-                auto& value = meaning[static_cast<std::size_t>(runs[item].position + row)];
-                value = mix(mix(value, known ? 100 + look : secret), static_cast<Value>(row));
+                throw std::runtime_error("shared " + std::to_string(shared) + " tokens of "
+                                         + std::to_string(source.numWritten) + ", had "
+                                         + std::to_string(live.numWritten));
             }
+            mNumSharedTails += shared > live.numWritten ? 1 : 0;
+            live.numWritten = shared;
         }
-        return media;
     }
 
-    template <typename Source>
-    static RetentionConfig makeRetention(Source& source)
+    //! extendSequence, where a window pool may be too small for it for ever.
+    bool extended(SequenceId id, std::int64_t maxNewTokens)
     {
-        auto const any = [&]
+        try
         {
-            BlockRetention retention{static_cast<std::int32_t>(source.below(101)), std::nullopt};
-            if (source.below(2) == 0)
+            return mManager.extendSequence(id, maxNewTokens);
+        }
+        catch (CapacityExceededError const&)
+        {
+            if (mConfig.windowPools.empty())
             {
-                retention.durationMs = 1 + source.below(20);
+                throw;
             }
-            return retention;
-        };
-        auto const middle = static_cast<std::int64_t>(1 + source.below(12));
-        return {{{0, middle, any()}, {middle, std::nullopt, any()}}, any()};
+            return false;
+        }
+    }
+
+    //! Raises a promise by a few tokens.
+    template <typename Source>
+    void extend(Source& source, SequenceId id)
+    {
+        auto& live = mLive[id];
+        auto const maxTokens = live.maxTokens + source.below(6);
+        auto const numSlots = std::max(live.numSlots, maxTokens - 1);
+        if (static_cast<std::int64_t>(live.history.size()) <= live.numSlots
+            && (numSlots + mConfig.tokensPerBlock - 1) / mConfig.tokensPerBlock <= mConfig.numBlocks
+            && extended(id, maxTokens - live.promptLength) && maxTokens > live.maxTokens)
+        {
+            live.maxTokens = maxTokens;
+            live.numSlots = numSlots;
+            mCounts.count("extend");
+            ++mNumExtended;
+        }
     }
 
     template <typename Source>
@@ -280,6 +313,10 @@ private:
         }
         else if (choice < 68)
         {
+            if (source.below(4) == 0)
+            {
+                extend(source, id);
+            }
             if (numTokens < live.maxTokens)
             {
                 auto const token = static_cast<TokenId>(7 + source.below(2));
@@ -325,12 +362,106 @@ private:
         }
     }
 
+    [[nodiscard]] bool haveWindowsEvicted() const
+    {
+        auto const pools = mManager.stats().windowPools;
+        return std::any_of(pools.begin(), pools.end(), [](auto const& pool) { return pool.evictedBlocks > 0; });
+    }
+
+    //! Whether the manager says that a window pool can never hold the request, and rightly so.
+    bool isTooLarge(SequenceRequest const& request, std::int64_t numSlots)
+    {
+        bool surely = false;
+        bool perhaps = false; // the manager may count one block more, since it does not look where windows begin
+        for (auto const& pool : mConfig.windowPools)
+        {
+            auto const most = mostInWindow(pool.windowSize, numSlots, mConfig.maxStepTokens, mConfig.tokensPerBlock);
+            surely = surely || most > pool.numBlocks;
+            perhaps = perhaps || most + 1 > pool.numBlocks;
+        }
+        if (!perhaps)
+        {
+            return false;
+        }
+        auto const before = mManager.stats();
+        try
+        {
+            if (mManager.addSequence(request))
+            {
+                mManager.freeSequence(request.id, false);
+            }
+            expect("requests too large that were let in", surely ? 1 : 0, 0);
+            return true; // too near the bound to go on with: what was found may be gone
+        }
+        catch (CapacityExceededError const&)
+        {
+            ++mNumTooLarge;
+        }
+        expect("blocks in use after a refusal", mManager.stats().usedNumBlocks, before.usedNumBlocks);
+        return true;
+    }
+
+    //! Attention of the token at \p position in every window pool: what it reads has to be what was written.
+    void readWindows(SequenceId id, Live const& live, std::int64_t position)
+    {
+        for (std::size_t pool = 0; pool < mWindows.size(); ++pool)
+        {
+            auto const table = mManager.blockIds(id, static_cast<std::int32_t>(pool) + 1);
+            auto const first = std::max<std::int64_t>(position - mConfig.windowPools[pool].windowSize + 1, 0);
+            for (auto key = first; key < position; ++key)
+            {
+                auto const slot = table.at(static_cast<std::size_t>(key / mConfig.tokensPerBlock));
+                if (slot == kNoBlock
+                    || cell(mWindows[pool], slot, key % mConfig.tokensPerBlock)
+                           != live.history[static_cast<std::size_t>(key)])
+                {
+                    throw std::runtime_error("wrong KV in window pool " + std::to_string(pool + 1) + ": sequence "
+                                             + std::to_string(id) + ", token " + std::to_string(position)
+                                             + " reads token " + std::to_string(key) + " in slot "
+                                             + std::to_string(slot));
+                }
+                ++mNumWindowReads;
+            }
+        }
+    }
+
+    //! Blocks that no token to come attends to have been given back.
+    void checkReleased(SequenceId id, Live const& live)
+    {
+        for (std::size_t pool = 0; pool < mWindows.size(); ++pool)
+        {
+            auto const table = mManager.blockIds(id, static_cast<std::int32_t>(pool) + 1);
+            for (std::size_t block = 0; block < table.size(); ++block)
+            {
+                auto const last = (static_cast<std::int64_t>(block) + 1) * mConfig.tokensPerBlock - 1;
+                if (last < live.numWritten - mConfig.windowPools[pool].windowSize + 1)
+                {
+                    expect("slot of a block out of the window", table[block], kNoBlock);
+                }
+            }
+        }
+    }
+
     //! A step of the engine: after all plans, it writes the sequence's next tokens and commits them.
     void write(SequenceId id, std::int64_t numWritten)
     {
         takePlan();
         runPlans();
         auto& live = mLive[id];
+        if (!mWindows.empty() && mConfig.maxStepTokens > 0)
+        {
+            numWritten = std::min(numWritten, live.numWritten + mConfig.maxStepTokens);
+        }
+        for (auto position = live.numWritten; position < numWritten; ++position)
+        {
+            readWindows(id, live, position);
+            for (std::size_t pool = 0; pool < mWindows.size(); ++pool)
+            {
+                auto const slots = mManager.blockIds(id, static_cast<std::int32_t>(pool) + 1);
+                cell(mWindows[pool], slots[static_cast<std::size_t>(position / mConfig.tokensPerBlock)],
+                    position % mConfig.tokensPerBlock) = live.history[static_cast<std::size_t>(position)];
+            }
+        }
         auto const table = mManager.blockIds(id);
         for (auto position = live.numWritten; position < numWritten; ++position)
         {
@@ -349,6 +480,8 @@ private:
         runPlans();
         for (auto const& [id, live] : mLive)
         {
+            readWindows(id, live, live.numWritten);
+            checkReleased(id, live);
             auto const table = mManager.blockIds(id);
             for (std::int64_t position = 0; position < live.numWritten; ++position)
             {
@@ -455,8 +588,10 @@ private:
         }
         for (auto const& entry : mPlans.front().entries)
         {
-            auto& from = entry.kind == CopyKind::kOnboard ? mHost : mDevice;
-            auto& to = entry.kind == CopyKind::kOffload ? mHost : mDevice;
+            auto& device = entry.pool == 0 ? mDevice : mWindows.at(static_cast<std::size_t>(entry.pool) - 1);
+            auto& from = entry.kind == CopyKind::kOnboard ? mHost : device;
+            auto& to = entry.kind == CopyKind::kOffload ? mHost : device;
+            mNumWindowCopies += entry.pool == 0 ? 0 : 1;
             for (std::int32_t offset = 0; offset < entry.numTokens; ++offset)
             {
                 cell(to, entry.destination, offset) = cell(from, entry.source, offset);
@@ -486,6 +621,7 @@ private:
     KVCacheManager mManager;
     std::vector<Value> mDevice;
     std::vector<Value> mHost;
+    std::vector<std::vector<Value>> mWindows;
     std::map<SequenceId, Live> mLive;
     std::deque<CopyPlan> mPlans;
     std::map<BlockName, std::int32_t> mFindable; //!< by the events: name and level
@@ -495,6 +631,11 @@ private:
     SequenceId mNextId{0};
     std::int64_t mNow{0};
     std::int64_t mNumCachedTokens{0};
+    std::int64_t mNumSharedTails{0};
+    std::int64_t mNumExtended{0};
+    std::int64_t mNumWindowReads{0};
+    std::int64_t mNumWindowCopies{0};
+    std::int64_t mNumTooLarge{0};
     OperationCounts mCounts;
 };
 
