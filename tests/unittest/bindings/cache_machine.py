@@ -363,7 +363,8 @@ class CacheMachine(RuleBasedStateMachine):
         many.flush_events()
         self.outside.follow(many.take_events(1 << 20), self.settings.listens)
         assert self.outside.blocks == self.checked.follower.blocks
-        assert self.outside.skipped == many.stats().dropped_events or self.settings.listens
+        # Where all that came after a dropped event was taken back untold, its gap is not seen yet.
+        assert self.outside.skipped <= many.stats().dropped_events or self.settings.listens
 
     def check_statistics(self) -> None:
         stats = self.checked.manager.stats()

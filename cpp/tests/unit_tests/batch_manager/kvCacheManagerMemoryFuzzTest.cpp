@@ -89,15 +89,20 @@ OperationCounts fuzz(KvCacheManagerConfig const& config, unsigned seed, int step
         drive(driver, seed, steps);
         auto const stats = driver.manager().stats();
         BOOST_TEST(driver.numCachedTokens() > 0);
-        // With tight window pools few sequences live at a time, and a setting may see little of the rest.
-        BOOST_TEST((stats.evictedBlocks > 0 || counts != nullptr));
-        BOOST_TEST((stats.partialReusedBlocks > 0) == config.enablePartialReuse);
-        BOOST_TEST((driver.numExtended() > 0 || counts != nullptr));
-        // Rare: the shorter runs under sanitizers need not see one under every setting.
         auto const mayShareTails = config.enablePartialReuse && config.copyOnPartialReuse && config.windowPools.empty();
-        BOOST_TEST((driver.numSharedTails() == 0 || mayShareTails));
-        BOOST_TEST((driver.numSharedTails() > 0 || !mayShareTails || steps < kManySteps));
-        BOOST_TEST(((stats.onboardedBlocks > 0) == (config.hostBlocks > 0) || counts != nullptr));
+        BOOST_TEST((stats.partialReusedBlocks > 0) <= config.enablePartialReuse);
+        BOOST_TEST((driver.numSharedTails() > 0) <= mayShareTails);
+        BOOST_TEST((stats.onboardedBlocks > 0) <= (config.hostBlocks > 0));
+        // With tight window pools few sequences live at a time, and a setting may see little of the rest; so it is with
+        // the short runs under sanitizers.
+        if (counts == nullptr && steps >= kManySteps)
+        {
+            BOOST_TEST(stats.evictedBlocks > 0);
+            BOOST_TEST(driver.numExtended() > 0);
+            BOOST_TEST((stats.partialReusedBlocks > 0) == config.enablePartialReuse);
+            BOOST_TEST((driver.numSharedTails() > 0) == mayShareTails);
+            BOOST_TEST((stats.onboardedBlocks > 0) == (config.hostBlocks > 0));
+        }
         BOOST_TEST(stats.usedNumBlocks == 0);
         if (counts != nullptr)
         {
