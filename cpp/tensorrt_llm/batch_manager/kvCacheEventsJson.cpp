@@ -68,11 +68,11 @@ std::string listed(Values const& values, Show const& show)
     return text + "]";
 }
 
-//! The block at \p index, whose media begin at \p firstSpan.
-std::string shown(KvCacheEvent const& event, std::size_t index, std::size_t firstSpan)
+//! The block at \p index, whose tokens and media begin at \p firstToken and \p firstSpan.
+std::string shown(KvCacheEvent const& event, std::size_t index, std::size_t firstToken, std::size_t firstSpan)
 {
     auto const& block = event.stored[index];
-    auto const ids = event.tokensOf(index);
+    auto const ids = ArrayView<TokenId>{event.tokens}.slice(firstToken, block.numTokens);
     auto const tokens = listed(ids, [&](std::size_t token)
         { return R"({"type":"unique_token","token_id":)" + std::to_string(ids[token]) + R"(,"token_extra_id":0})"; });
     auto const spans = ArrayView<MediaSpan>{event.media}.slice(firstSpan, block.numSpans);
@@ -91,11 +91,13 @@ std::string shown(KvCacheEvent const& event, std::size_t index, std::size_t firs
 
 std::string shownBlocks(KvCacheEvent const& event)
 {
+    std::size_t firstToken = 0;
     std::size_t firstSpan = 0;
     return listed(event.stored,
         [&](std::size_t index)
         {
-            auto text = shown(event, index, firstSpan);
+            auto text = shown(event, index, firstToken, firstSpan);
+            firstToken += event.stored[index].numTokens;
             firstSpan += event.stored[index].numSpans;
             return text;
         });

@@ -185,7 +185,7 @@ std::vector<std::string> KVCacheManager::takeEventLines(std::size_t most)
     std::vector<std::string> lines;
     for (auto const& event : mEvents.take(most))
     {
-        // One pool without a window: its size is that of everything it may hold.
+        // Events are of the primary pool, which has no window: its size is that of everything it may hold.
         lines.push_back(toJson(event, std::int64_t{numBlocks()} * tokensPerBlock()));
     }
     return lines;

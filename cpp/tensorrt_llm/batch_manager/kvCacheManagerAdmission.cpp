@@ -75,6 +75,31 @@ std::int64_t KVCacheManager::probe(ArrayView<TokenId> tokens, MediaRunsView cons
     return use == PartialUse::kNone ? whole : whole + mMatch.partial.numTokens;
 }
 
+void KVCacheManager::checkMaxNewTokens(SequenceId id, std::int64_t promptLength, std::int64_t maxNewTokens) const
+{
+    auto const most = std::numeric_limits<std::int64_t>::max() - promptLength;
+    if (maxNewTokens < 0 || maxNewTokens > most)
+    {
+        throw InvalidArgumentError(nameOf(id) + ": max_new_tokens is " + std::to_string(maxNewTokens)
+                                   + ", expected 0 to " + std::to_string(most));
+    }
+}
+
+//! Whether the pools can ever hold a sequence of so many slots.
+void KVCacheManager::checkNeed(SequenceId id, std::int64_t numSlots) const
+{
+    if (blocksFor(numSlots) > numBlocks())
+    {
+        throw CapacityExceededError(nameOf(id) + " needs " + std::to_string(blocksFor(numSlots)) + " blocks for "
+                                    + std::to_string(numSlots) + " tokens, the pool has "
+                                    + std::to_string(numBlocks()));
+    }
+    if (mHasWindows)
+    {
+        checkWindowNeed(id, numSlots);
+    }
+}
+
 KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request)
 {
     if (mSequences.find(request.id) != nullptr)
@@ -86,12 +111,7 @@ KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request
         throw InvalidArgumentError(nameOf(request.id) + ": the prompt has 0 tokens, expected at least 1");
     }
     auto const promptLength = static_cast<std::int64_t>(request.tokens.size());
-    if (request.maxNewTokens < 0 || request.maxNewTokens > std::numeric_limits<std::int64_t>::max() - promptLength)
-    {
-        throw InvalidArgumentError(nameOf(request.id) + ": max_new_tokens is " + std::to_string(request.maxNewTokens)
-                                   + ", expected 0 to "
-                                   + std::to_string(std::numeric_limits<std::int64_t>::max() - promptLength));
-    }
+    checkMaxNewTokens(request.id, promptLength, request.maxNewTokens);
     if (request.retention != nullptr)
     {
         request.retention->check();
@@ -99,16 +119,7 @@ KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request
     mMatch.media.assign(request.media, promptLength);
     // The last new token is never fed back, so it needs no slot.
     auto const numSlots = promptLength + std::max<std::int64_t>(request.maxNewTokens, 1) - 1;
-    if (blocksFor(numSlots) > numBlocks())
-    {
-        throw CapacityExceededError(nameOf(request.id) + " needs " + std::to_string(blocksFor(numSlots))
-                                    + " blocks for " + std::to_string(numSlots) + " tokens, the pool has "
-                                    + std::to_string(numBlocks()));
-    }
-    if (mHasWindows)
-    {
-        checkWindowNeed(request.id, numSlots);
-    }
+    checkNeed(request.id, numSlots);
     return {numSlots, static_cast<BlockId>(blocksFor(numSlots))};
 }
 
@@ -246,9 +257,7 @@ void KVCacheManager::reusePartial(Sequence& added, PartialUse use)
         {
             eraseFromTree(block);
         }
-        mStore[block].priority = kDefaultPriority;
-        mStore[block].level = kDefaultPriority;
-        mRetention.setDuration(block, std::nullopt);
+        resetRetention(block);
         added.blocks.push_back(block);
         --added.numReserved;
         --mNumReserved;

@@ -94,10 +94,9 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
         return std::nullopt;
     }
     auto& to = mSequences.insert(id, static_cast<std::size_t>(blocksFor(from.numSlots)), mWindows.size());
-    auto& original = sequence(source);
     auto blocks = std::move(to.blocks);
     auto windows = std::move(to.windows);
-    to = original;
+    to = from;
     to.blocks = std::move(blocks);
     to.windows = std::move(windows);
     if (to.root)
@@ -106,8 +105,8 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
     }
     for (std::size_t index = 0; index < numShared; ++index)
     {
-        hold(original.blocks[index]);
-        to.blocks.push_back(original.blocks[index]);
+        hold(from.blocks[index]);
+        to.blocks.push_back(from.blocks[index]);
     }
     if (mHasWindows)
     {
@@ -115,11 +114,11 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
     }
     to.numReserved = numNew;
     mNumReserved += numNew;
-    takeBlocks(to, original.blocks.size());
-    copyKeys(original, to, numShared);
+    takeBlocks(to, from.blocks.size());
+    copyKeys(from, to, numShared);
     if (tailTokens != 0)
     {
-        auto const tail = original.blocks[numShared];
+        auto const tail = from.blocks[numShared];
         hold(tail);
         addCopy(CopyKind::kFork, tail, to.blocks[numShared], tailTokens, tail);
         if (mHasWindows)
@@ -127,7 +126,7 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
             copyWindows(to, CopyKind::kFork, tail, tailTokens);
         }
         to.ticket = mCopies.next();
-        original.ticket = to.ticket;
+        from.ticket = to.ticket;
     }
     if (mHasWindows)
     {
@@ -151,6 +150,7 @@ void KVCacheManager::copyKeys(Sequence const& source, Sequence const& target, st
 bool KVCacheManager::extendSequence(SequenceId id, std::int64_t maxNewTokens)
 {
     auto& target = sequence(id);
+    checkMaxNewTokens(id, target.promptLength, maxNewTokens);
     auto const maxTokens = target.promptLength + maxNewTokens;
     if (maxTokens <= target.maxTokens)
     {
@@ -162,15 +162,9 @@ bool KVCacheManager::extendSequence(SequenceId id, std::int64_t maxNewTokens)
                                    + std::to_string(target.maxTokens) + " tokens, the last of them without a slot");
     }
     auto const numSlots = std::max(target.numSlots, maxTokens - 1); // the last new token is never fed back
-    if (blocksFor(numSlots) > numBlocks())
-    {
-        throw CapacityExceededError("sequence " + std::to_string(id) + " needs " + std::to_string(blocksFor(numSlots))
-                                    + " blocks for " + std::to_string(numSlots) + " tokens, the pool has "
-                                    + std::to_string(numBlocks()));
-    }
-    checkWindowNeed(id, numSlots);
+    checkNeed(id, numSlots);
     auto const numMore = static_cast<BlockId>(blocksFor(numSlots) - blocksFor(target.numSlots));
-    if (numMore > available() || !extendWindows(target, numSlots))
+    if (numMore > available() || (mHasWindows && !extendWindows(target, numSlots)))
     {
         return false;
     }
@@ -392,6 +386,12 @@ bool KVCacheManager::makeFindable(Sequence& sequence, std::size_t index)
     auto const own = sequence.blocks[index];
     auto const parent = index == 0 ? sequence.root.value() : sequence.blocks[index - 1];
     auto const key = mStore.key(own, mSpans);
+    if (key.tokens.size() < static_cast<std::size_t>(tokensPerBlock()))
+    {
+        // It ends with kNoToken, as incomplete blocks do: nothing may be found below it.
+        sequence.shareableBlocks = static_cast<std::int64_t>(index);
+        return false;
+    }
     auto& hash = mStore[own].hash;
     if (index >= static_cast<std::size_t>(sequence.numHashed))
     {
@@ -466,6 +466,10 @@ void KVCacheManager::keepTail(Sequence const& ending)
     auto const tail = ending.blocks[index];
     auto const parent = index == 0 ? ending.root.value() : ending.blocks[index - 1];
     auto const key = mStore.key(tail, mSpans);
+    if (key.tokens.size() < static_cast<std::size_t>(numTokens))
+    {
+        return; // kNoToken is among its tokens
+    }
     auto const found = mTree.findPartial(parent, {key.tokens.slice(0, static_cast<std::size_t>(numTokens)), key.media});
     if (mHasWindows && found.numTokens == numTokens
         && mStore.numTokens(found.block) == static_cast<std::size_t>(numTokens))

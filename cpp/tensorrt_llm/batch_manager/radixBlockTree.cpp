@@ -146,7 +146,7 @@ bool RadixBlockTree::hasTail(NodeId parent, BlockKeyView const& key, BlockHash c
 PartialMatch RadixBlockTree::findPartial(NodeId parent, BlockKeyView const& key)
 {
     PartialMatch best;
-    auto const numChildren = numChildrenRef(parent);
+    auto const numChildren = numChildrenOf(parent);
     if (key.tokens.empty() || numChildren == 0)
     {
         return best;
@@ -172,12 +172,12 @@ PartialMatch RadixBlockTree::findPartial(NodeId parent, BlockKeyView const& key)
 PartialMatch RadixBlockTree::findNearest(NodeId parent, BlockKeyView const& key)
 {
     auto const best = findPartial(parent, key);
-    if (best.block != kNoBlock || numChildrenRef(parent) == 0)
+    if (best.block != kNoBlock || numChildrenOf(parent) == 0)
     {
         return best;
     }
     auto const token = key.tokens[0];
-    auto const sameToken = numChildrenRef(parent) == 1 ? kNoBlock : findGroup(parent, token, groupHash(parent, token));
+    auto const sameToken = numChildrenOf(parent) == 1 ? kNoBlock : findGroup(parent, token, groupHash(parent, token));
     return {sameToken == kNoBlock ? firstChildOf(parent) : sameToken, 0};
 }
 

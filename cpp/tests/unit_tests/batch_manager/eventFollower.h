@@ -72,8 +72,18 @@ private:
     void followStored(KvCacheEvent const& event)
     {
         auto parent = event.parent;
+        std::size_t firstToken = 0;
+        std::size_t firstSpan = 0;
         for (auto const& block : event.stored)
         {
+            BlockKeyView const key{ArrayView<TokenId>{event.tokens}.slice(firstToken, block.numTokens),
+                ArrayView<MediaSpan>{event.media}.slice(firstSpan, block.numSpans)};
+            firstToken += block.numTokens;
+            firstSpan += block.numSpans;
+            if (parent && nameBlock(*parent, key) != block.name)
+            {
+                throw std::runtime_error("a block's name is not that of its tokens and media");
+            }
             if (parent && mFindable.count(*parent) == 0)
             {
                 throw std::runtime_error("a block was stored below one that is not there");
@@ -84,6 +94,8 @@ private:
             }
             parent = block.name;
         }
+        expect("tokens of an event", static_cast<std::int64_t>(event.tokens.size()),
+            static_cast<std::int64_t>(firstToken));
     }
 
     void followNames(KvCacheEvent const& event)
