@@ -343,7 +343,10 @@ void KVCacheManager::checkWindows() const
         };
         for (auto const& [id, live] : mSequences)
         {
-            checkTable("sequence " + std::to_string(id), live);
+            auto const name = "sequence " + std::to_string(id);
+            checkTable(name, live);
+            expectEqual([&] { return "window slots promised to " + name; }, live.windows[index].numPromised,
+                pool.mostBlocks(live.numWritten, live.numSlots));
         }
         for (auto const& node : mEnding)
         {
