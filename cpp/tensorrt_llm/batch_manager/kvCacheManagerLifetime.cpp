@@ -6,6 +6,8 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "checks.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -83,7 +85,7 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
     auto& from = sequence(source);
     if (mSequences.find(id) != nullptr)
     {
-        throw InvalidArgumentError("sequence " + std::to_string(id) + " is live already");
+        throw InvalidArgumentError(nameOfSequence(id) + " is live already");
     }
     auto const numShared = static_cast<std::size_t>(from.numWritten / tokensPerBlock());
     auto const numNew = static_cast<BlockId>(blocksFor(from.numSlots)) - static_cast<BlockId>(numShared);
@@ -158,8 +160,8 @@ bool KVCacheManager::extendSequence(SequenceId id, std::int64_t maxNewTokens)
     }
     if (target.numTokens > target.numSlots)
     {
-        throw InvalidArgumentError("sequence " + std::to_string(id) + " has all of its "
-                                   + std::to_string(target.maxTokens) + " tokens, the last of them without a slot");
+        throw InvalidArgumentError(nameOfSequence(id) + " has all of its " + std::to_string(target.maxTokens)
+                                   + " tokens, the last of them without a slot");
     }
     auto const numSlots = std::max(target.numSlots, maxTokens - 1); // the last new token is never fed back
     checkNeed(id, numSlots);
@@ -217,7 +219,7 @@ void KVCacheManager::rewind(SequenceId id, std::int64_t numTokens)
     auto const least = std::max(target.promptLength, target.numWritten);
     if (numTokens < least || numTokens > target.numTokens)
     {
-        throw InvalidArgumentError("sequence " + std::to_string(id) + ": rewind to " + std::to_string(numTokens)
+        throw InvalidArgumentError(nameOfSequence(id) + ": rewind to " + std::to_string(numTokens)
                                    + " tokens, expected " + std::to_string(least) + " to "
                                    + std::to_string(target.numTokens));
     }

@@ -3,24 +3,13 @@
 
 #include "tensorrt_llm/batch_manager/radixBlockTree.h"
 
+#include "checks.h"
+
 #include <algorithm>
 #include <string>
 
 namespace tensorrt_llm::batch_manager
 {
-
-namespace
-{
-
-void expectEqual(std::string const& what, std::int64_t found, std::int64_t expected)
-{
-    if (found != expected)
-    {
-        throw InternalStateError(what + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
-    }
-}
-
-} // namespace
 
 RadixBlockTree::RadixBlockTree(BlockStore& store, HashFunction hash)
     : mStore{store}
