@@ -16,7 +16,7 @@ from tensorrt_llm._torch.models.modeling_multimodal_utils import get_multimodal_
 from tensorrt_llm._torch.models.modeling_utils import DecoderModel, MultimodalDecoderModel
 from tensorrt_llm._torch.pyexecutor.embedding_store import EmbeddingKey, EmbeddingStore
 from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest, RequestItem
-from tensorrt_llm.errors import EmbeddingMismatchError, EngineError
+from tensorrt_llm.errors import EmbeddingMismatchError, EngineError, QueueFullError
 from tensorrt_llm.inputs.multimodal import MultimodalParams
 
 
@@ -86,7 +86,7 @@ class ItemEncoder:
         try:
             params = item.params(0, request.prompt_len, request.prompt_len, with_inputs=True)
             (rows,) = get_multimodal_embeddings(forward, [params], item.item.encoder_kwargs)
-        except EngineError:
+        except (EngineError, QueueFullError):
             raise
         except Exception as error:
             raise EngineError(f"{where}: the {modality} encoder failed: {error}") from error
