@@ -7,6 +7,7 @@
 | str: `http:`, `https:`, `data:` or `file:` URL, or a path | yes | yes | yes |
 | path object, bytes, bytearray, memoryview | yes | yes | yes |
 | base64 text (:meth:`MediaLoader.load_base64`) | yes | yes | yes |
+| ``EncodedText``: a ``data:`` URL or base64 as it stands in a JSON body | yes | yes | yes |
 | Pillow image | yes | - | - |
 | ndarray or tensor (see ``image_form.array_image``) | yes | - | - |
 | ``AudioData``, or (samples, sample rate) | - | yes | - |
