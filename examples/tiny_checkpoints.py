@@ -29,6 +29,7 @@ if __package__ in (None, "") and str(Path(__file__).resolve().parents[1]) not in
 
 from examples.tiny.idefics3 import build_idefics3, build_smolvlm
 from examples.tiny.llama import build_llama
+from examples.tiny.llava_onevision import build_llava_onevision
 from examples.tiny.phi4mm import build_phi4mm
 from examples.tiny.qwen2_audio import build_qwen2_audio
 from examples.tiny.qwen2_vl import build_qwen2_5_vl, build_qwen2_vl
@@ -40,6 +41,7 @@ FAMILIES: dict[str, Callable[[Path, torch.Generator], None]] = {
     "qwen2_5_vl": build_qwen2_5_vl,
     "idefics3": build_idefics3,
     "smolvlm": build_smolvlm,
+    "llava_onevision": build_llava_onevision,
     "llama": build_llama,
 }
 
@@ -49,7 +51,8 @@ def build(family: str, out: str | Path, seed: int = 0) -> Path:
 
     Args:
         family: ``"phi4mm"`` (image and audio), ``"qwen2_audio"`` (audio), ``"qwen2_vl"``,
-            ``"qwen2_5_vl"``, ``"idefics3"`` or ``"smolvlm"`` (image), or ``"llama"`` (text).
+            ``"qwen2_5_vl"``, ``"idefics3"``, ``"smolvlm"`` or ``"llava_onevision"`` (image), or
+            ``"llama"`` (text).
         out: Folder to write; made if missing, files in it are replaced.
         seed: Seed of the weights. Tokenizer and configuration do not depend on it.
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+PICTURE = "<|vision_start|><|image_pad|><|vision_end|>"
+
 # As Qwen's published templates do: a system message of its own if there is none, media between
 # marks.
 QWEN_TEMPLATE = """\

@@ -65,6 +65,7 @@ FAMILIES = (
     Family("qwen2_5_vl", {"image": _PICTURE}),
     Family("idefics3", {"image": "<image>"}),
     Family("smolvlm", {"image": "<image>"}),
+    Family("llava_onevision", {"image": "<image>"}),
 )
 
 Named: TypeAlias = "tuple[ProcessedPrompt, tuple[str, ...]]"

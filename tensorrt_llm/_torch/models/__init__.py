@@ -4,6 +4,7 @@
 
 from tensorrt_llm._torch.models import (
     modeling_idefics3,
+    modeling_llava_onevision,
     modeling_phi4mm,
     modeling_qwen2_audio,
     modeling_qwen2_vl,
@@ -20,6 +21,7 @@ __all__ = [
     "MultimodalDecoderModel",
     "load_model",
     "modeling_idefics3",
+    "modeling_llava_onevision",
     "modeling_phi4mm",
     "modeling_qwen2_audio",
     "modeling_qwen2_vl",
