@@ -27,6 +27,7 @@ from transformers.utils import logging as transformers_logging
 if __package__ in (None, "") and str(Path(__file__).resolve().parents[1]) not in sys.path:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from examples.tiny.gemma3 import build_gemma3
 from examples.tiny.idefics3 import build_idefics3, build_smolvlm
 from examples.tiny.llama import build_llama
 from examples.tiny.llava_onevision import build_llava_onevision
@@ -42,6 +43,7 @@ FAMILIES: dict[str, Callable[[Path, torch.Generator], None]] = {
     "idefics3": build_idefics3,
     "smolvlm": build_smolvlm,
     "llava_onevision": build_llava_onevision,
+    "gemma3": build_gemma3,
     "llama": build_llama,
 }
 
@@ -51,8 +53,8 @@ def build(family: str, out: str | Path, seed: int = 0) -> Path:
 
     Args:
         family: ``"phi4mm"`` (image and audio), ``"qwen2_audio"`` (audio), ``"qwen2_vl"``,
-            ``"qwen2_5_vl"``, ``"idefics3"``, ``"smolvlm"`` or ``"llava_onevision"`` (image), or
-            ``"llama"`` (text).
+            ``"qwen2_5_vl"``, ``"idefics3"``, ``"smolvlm"``, ``"llava_onevision"`` or ``"gemma3"``
+            (image), or ``"llama"`` (text).
         out: Folder to write; made if missing, files in it are replaced.
         seed: Seed of the weights. Tokenizer and configuration do not depend on it.
 

@@ -24,13 +24,17 @@ TURN, TURN_END = "<|im_start|>", "<|im_end|>"
 
 
 def make_tokenizer(
-    special_tokens: Sequence[str], chat_template: str, **named: str
+    special_tokens: Sequence[str],
+    chat_template: str,
+    more_text: Sequence[str] = (),
+    **named: str,
 ) -> PreTrainedTokenizerFast:
     """Trains a byte-level BPE tokenizer on the corpus beside this file.
 
     Args:
         special_tokens: Special tokens in id order, from id 0.
         chat_template: Jinja chat template kept with the tokenizer.
+        more_text: Text to train on beside the corpus.
         named: Special tokens that processors ask the tokenizer for, such as ``image_token``.
 
     Returns:
@@ -46,7 +50,7 @@ def make_tokenizer(
         show_progress=False,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
     )
-    tokenizer.train_from_iterator(corpus.splitlines(), trainer)
+    tokenizer.train_from_iterator([*corpus.splitlines(), *more_text], trainer)
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token=END_OF_TEXT,

@@ -38,11 +38,21 @@ def embeddings(model: MultimodalDecoderModel, prompt: ProcessedPrompt) -> torch.
     return embeds
 
 
+def _both_ways(model: DecoderModel, prompt: ProcessedPrompt) -> tuple[tuple[int, int], ...]:
+    return tuple(
+        (run.position, run.position + run.length)
+        for item in prompt.items
+        if item.modality in model.bidirectional_modalities
+        for run in item.runs
+    )
+
+
 @torch.no_grad()
 def run_flattened(
     model: DecoderModel,
     sequences: Sequence[torch.Tensor],
     positions: Sequence[torch.Tensor] | None = None,
+    prompts: Sequence[ProcessedPrompt] | None = None,
 ) -> list[torch.Tensor]:
     """Logits of whole sequences, run as one flattened batch.
 
@@ -50,6 +60,7 @@ def run_flattened(
         model: The model.
         sequences: Embeddings ``[length, hidden_size]`` of each.
         positions: Rotary positions ``[axes, length]`` of each; their indices if not given.
+        prompts: The prompts they begin with, where the model looks both ways within items.
     """
     lengths = [len(sequence) for sequence in sequences]
     counts = [-(-length // BLOCK) for length in lengths]
@@ -70,9 +81,10 @@ def run_flattened(
         for table, place in zip(tables, indices, strict=True)
     ]
     starts = [0, *accumulate(lengths)]
+    spans = [_both_ways(model, prompt) for prompt in prompts] if prompts else [()] * len(lengths)
     attention = tuple(
-        SequenceAttention(start, length, length, table)
-        for start, length, table in zip(starts, lengths, tables, strict=False)
+        SequenceAttention(start, length, length, table, both_ways)
+        for start, length, table, both_ways in zip(starts, lengths, tables, spans, strict=False)
     )
     metadata = AttentionMetadata(pool, torch.cat(slots), attention, SdpaAttention())
     places = positions if positions is not None else [index[None] for index in indices]

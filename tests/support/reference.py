@@ -74,6 +74,8 @@ class ReferenceModel:
         joined = {name: torch.cat(tensors, axis) for name, tensors in inputs.items()}
         if "image_grid_thw" in joined:
             joined["mm_token_type_ids"] = (ids == self.model.config.image_token_id).int()
+        if self.model.config.model_type == "gemma3":
+            joined["token_type_ids"] = (ids == self.model.config.image_token_id).int()
         return {"input_ids": ids, **joined}
 
     def _forget(self) -> None:

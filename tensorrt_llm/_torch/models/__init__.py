@@ -3,6 +3,7 @@
 """Model families. Importing this package registers all of them."""
 
 from tensorrt_llm._torch.models import (
+    modeling_gemma3,
     modeling_idefics3,
     modeling_llava_onevision,
     modeling_phi4mm,
@@ -20,6 +21,7 @@ __all__ = [
     "DecoderModel",
     "MultimodalDecoderModel",
     "load_model",
+    "modeling_gemma3",
     "modeling_idefics3",
     "modeling_llava_onevision",
     "modeling_phi4mm",

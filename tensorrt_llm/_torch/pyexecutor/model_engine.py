@@ -121,6 +121,7 @@ class ModelEngine:
                 query_len=chunk.end - chunk.begin,
                 kv_len=chunk.end,
                 block_table=tables_on_device[index, : -(-chunk.end // size)],
+                both_ways=_both_ways(chunk, self.model.bidirectional_modalities),
             )
             for index, chunk in enumerate(chunks)
         )
@@ -139,6 +140,17 @@ def _lay_out(scheduled: Sequence[ScheduledRequest[LlmRequest]]) -> list[_Chunk]:
         chunks.append(_Chunk(entry.request, begin, begin + entry.num_tokens, offset))
         offset += entry.num_tokens
     return chunks
+
+
+def _both_ways(chunk: _Chunk, modalities: frozenset[str]) -> tuple[tuple[int, int], ...]:
+    """The runs of a chunk whose rows see each other; a reused prefix may end inside the first."""
+    return tuple(
+        (run.position, run.position + run.length)
+        for item in chunk.request.items
+        if item.item.modality in modalities
+        for run in item.item.runs
+        if run.position < chunk.end and chunk.begin < run.position + run.length
+    )
 
 
 def _media_mask(chunks: Sequence[_Chunk], num_tokens: int) -> np.ndarray:
