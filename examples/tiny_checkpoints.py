@@ -33,13 +33,14 @@ from examples.tiny.llama import build_llama
 from examples.tiny.llava_onevision import build_llava_onevision
 from examples.tiny.phi4mm import build_phi4mm
 from examples.tiny.qwen2_audio import build_qwen2_audio
-from examples.tiny.qwen2_vl import build_qwen2_5_vl, build_qwen2_vl
+from examples.tiny.qwen2_vl import build_qwen2_5_vl, build_qwen2_vl, build_qwen3_vl
 
 FAMILIES: dict[str, Callable[[Path, torch.Generator], None]] = {
     "phi4mm": build_phi4mm,
     "qwen2_audio": build_qwen2_audio,
     "qwen2_vl": build_qwen2_vl,
     "qwen2_5_vl": build_qwen2_5_vl,
+    "qwen3_vl": build_qwen3_vl,
     "idefics3": build_idefics3,
     "smolvlm": build_smolvlm,
     "llava_onevision": build_llava_onevision,
@@ -52,9 +53,7 @@ def build(family: str, out: str | Path, seed: int = 0) -> Path:
     """Writes a tiny checkpoint.
 
     Args:
-        family: ``"phi4mm"`` (image and audio), ``"qwen2_audio"`` (audio), ``"qwen2_vl"``,
-            ``"qwen2_5_vl"``, ``"idefics3"``, ``"smolvlm"``, ``"llava_onevision"`` or ``"gemma3"``
-            (image), or ``"llama"`` (text).
+        family: A key of ``FAMILIES``, such as ``"phi4mm"`` (image and audio) or ``"llama"`` (text).
         out: Folder to write; made if missing, files in it are replaced.
         seed: Seed of the weights. Tokenizer and configuration do not depend on it.
 

@@ -1,9 +1,10 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""Qwen2-VL and Qwen2.5-VL."""
+"""Qwen2-VL, Qwen2.5-VL and Qwen3-VL."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from transformers import (
     Qwen2_5_VLForConditionalGeneration,
     Qwen2VLConfig,
     Qwen2VLForConditionalGeneration,
+    Qwen3VLConfig,
+    Qwen3VLForConditionalGeneration,
 )
 from transformers.image_utils import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
 
@@ -60,6 +63,27 @@ def build_qwen2_5_vl(out: Path, generator: torch.Generator) -> None:
     _save_qwen_vl_processor(out, "Qwen2_5_VLProcessor")
 
 
+def build_qwen3_vl(out: Path, generator: torch.Generator) -> None:
+    """Writes a Qwen3-VL checkpoint: patches of 16 pixels, features of two encoder layers."""
+    tokenizer, shared = _qwen_vl_parts()
+    shared["text_config"]["head_dim"] = 16
+    config = Qwen3VLConfig(
+        vision_config={
+            "depth": 3,
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_heads": 4,
+            "out_hidden_size": DECODER_SIZES["hidden_size"],
+            "patch_size": 16,
+            "num_position_embeddings": 64,
+            "deepstack_visual_indexes": [0, 1],
+        },
+        **shared,
+    )
+    save(Qwen3VLForConditionalGeneration(config), tokenizer, out, generator, TURN_END)
+    _save_qwen_vl_processor(out, "Qwen3VLProcessor", patch_size=16, mean=[0.5] * 3, std=[0.5] * 3)
+
+
 def _qwen_vl_parts() -> tuple[PreTrainedTokenizerFast, dict[str, Any]]:
     """Tokenizer of both families, and what their configurations have in common."""
     marks = ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
@@ -78,16 +102,22 @@ def _qwen_vl_parts() -> tuple[PreTrainedTokenizerFast, dict[str, Any]]:
     return tokenizer, {"text_config": {"rope_parameters": rope, **text_sizes(tokenizer)}, **ids}
 
 
-def _save_qwen_vl_processor(out: Path, processor_class: str) -> None:
+def _save_qwen_vl_processor(
+    out: Path,
+    processor_class: str,
+    patch_size: int = PATCH_SIZE,
+    mean: Sequence[float] = OPENAI_CLIP_MEAN,
+    std: Sequence[float] = OPENAI_CLIP_STD,
+) -> None:
     settings = {
         "processor_class": processor_class,
         "image_processor_type": "Qwen2VLImageProcessor",
-        "min_pixels": 56 * 56,
-        "max_pixels": 256 * 28 * 28,
-        "patch_size": PATCH_SIZE,
+        "min_pixels": (4 * patch_size) ** 2,
+        "max_pixels": 256 * (2 * patch_size) ** 2,
+        "patch_size": patch_size,
         "merge_size": 2,
         "temporal_patch_size": 2,
-        "image_mean": list(OPENAI_CLIP_MEAN),
-        "image_std": list(OPENAI_CLIP_STD),
+        "image_mean": list(mean),
+        "image_std": list(std),
     }
     add_processor_settings(out, settings)

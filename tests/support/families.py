@@ -65,6 +65,7 @@ FAMILIES = (
     Family("qwen2_audio", {"audio": _SOUND}),
     Family("qwen2_vl", {"image": _PICTURE}),
     Family("qwen2_5_vl", {"image": _PICTURE}),
+    Family("qwen3_vl", {"image": _PICTURE}),
     Family("idefics3", {"image": "<image>"}),
     Family("smolvlm", {"image": "<image>"}),
     Family("llava_onevision", {"image": "<image>"}),

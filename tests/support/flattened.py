@@ -29,9 +29,15 @@ def encoded(model: MultimodalDecoderModel, prompt: ProcessedPrompt) -> list[torc
     ]
 
 
+def text_embeddings(model: DecoderModel, token_ids: torch.Tensor) -> torch.Tensor:
+    """Embeddings of text ``[num_tokens, row_width]``, with nothing beyond ``hidden_size``."""
+    embeds = model.embedding(token_ids.long())
+    return torch.nn.functional.pad(embeds, (0, model.row_width - model.hidden_size))
+
+
 def embeddings(model: MultimodalDecoderModel, prompt: ProcessedPrompt) -> torch.Tensor:
-    """A prompt's embeddings ``[prompt_len, hidden_size]``, rows of media put in."""
-    embeds = model.embedding(torch.from_numpy(prompt.token_ids).long())
+    """A prompt's embeddings ``[prompt_len, row_width]``, rows of media put in."""
+    embeds = text_embeddings(model, torch.from_numpy(prompt.token_ids))
     for item, rows in zip(prompt.items, encoded(model, prompt), strict=True):
         for run, part in zip(item.runs, rows.split([r.length for r in item.runs]), strict=True):
             embeds[run.position : run.position + run.length] = part
@@ -58,7 +64,7 @@ def run_flattened(
 
     Args:
         model: The model.
-        sequences: Embeddings ``[length, hidden_size]`` of each.
+        sequences: Embeddings ``[length, row_width]`` of each.
         positions: Rotary positions ``[axes, length]`` of each; their indices if not given.
         prompts: The prompts they begin with, where the model looks both ways within items.
     """
@@ -89,5 +95,9 @@ def run_flattened(
     metadata = AttentionMetadata(pool, torch.cat(slots), attention, SdpaAttention())
     places = positions if positions is not None else [index[None] for index in indices]
     expanded = [place.long().expand(model.position_axes, -1) for place in places]
-    hidden = model.forward(torch.cat(list(sequences)), torch.cat(expanded, 1), metadata)
+    embeds, extra = torch.cat(list(sequences)).tensor_split([model.hidden_size], 1)
+    # To add nothing to a token of text is to leave it as it is.
+    everywhere = torch.ones(len(embeds), dtype=torch.bool)
+    layer_inputs = model.layer_inputs(everywhere, extra) if extra.shape[1] else {}
+    hidden = model.forward(embeds, torch.cat(expanded, 1), metadata, layer_inputs)
     return list(model.logits(hidden).split(lengths))

@@ -9,6 +9,7 @@ from tensorrt_llm._torch.models import (
     modeling_phi4mm,
     modeling_qwen2_audio,
     modeling_qwen2_vl,
+    modeling_qwen3_vl,
 )
 from tensorrt_llm._torch.models.modeling_utils import (
     DecoderModel,
@@ -27,5 +28,6 @@ __all__ = [
     "modeling_phi4mm",
     "modeling_qwen2_audio",
     "modeling_qwen2_vl",
+    "modeling_qwen3_vl",
     "register_model",
 ]
