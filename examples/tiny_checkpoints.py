@@ -34,6 +34,7 @@ from examples.tiny.llava_onevision import build_llava_onevision
 from examples.tiny.phi4mm import build_phi4mm
 from examples.tiny.qwen2_audio import build_qwen2_audio
 from examples.tiny.qwen2_vl import build_qwen2_5_vl, build_qwen2_vl, build_qwen3_vl
+from examples.tiny.voxtral import build_voxtral
 
 FAMILIES: dict[str, Callable[[Path, torch.Generator], None]] = {
     "phi4mm": build_phi4mm,
@@ -45,6 +46,7 @@ FAMILIES: dict[str, Callable[[Path, torch.Generator], None]] = {
     "smolvlm": build_smolvlm,
     "llava_onevision": build_llava_onevision,
     "gemma3": build_gemma3,
+    "voxtral": build_voxtral,
     "llama": build_llama,
 }
 

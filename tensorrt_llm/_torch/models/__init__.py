@@ -10,6 +10,7 @@ from tensorrt_llm._torch.models import (
     modeling_qwen2_audio,
     modeling_qwen2_vl,
     modeling_qwen3_vl,
+    modeling_voxtral,
 )
 from tensorrt_llm._torch.models.modeling_utils import (
     DecoderModel,
@@ -29,5 +30,6 @@ __all__ = [
     "modeling_qwen2_audio",
     "modeling_qwen2_vl",
     "modeling_qwen3_vl",
+    "modeling_voxtral",
     "register_model",
 ]

@@ -9,6 +9,7 @@ from tensorrt_llm.inputs.processors.phi4mm import Phi4MultimodalInputProcessor
 from tensorrt_llm.inputs.processors.qwen2_audio import Qwen2AudioInputProcessor
 from tensorrt_llm.inputs.processors.qwen2_vl import Qwen2VLInputProcessor
 from tensorrt_llm.inputs.processors.text import TextInputProcessor
+from tensorrt_llm.inputs.processors.voxtral import VoxtralInputProcessor
 
 __all__ = [
     "Gemma3InputProcessor",
@@ -18,4 +19,5 @@ __all__ = [
     "Qwen2AudioInputProcessor",
     "Qwen2VLInputProcessor",
     "TextInputProcessor",
+    "VoxtralInputProcessor",
 ]

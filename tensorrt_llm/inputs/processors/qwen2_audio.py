@@ -11,13 +11,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from transformers import WhisperFeatureExtractor
 
-from tensorrt_llm.errors import ConfigurationError, MediaError
+from tensorrt_llm.errors import MediaError
 from tensorrt_llm.inputs.audio_form import to_model_rate
 from tensorrt_llm.inputs.data import MediaItem
-from tensorrt_llm.inputs.processors.settings import load_feature_extractor
+from tensorrt_llm.inputs.processors.settings import (
+    check_whisper_extractor,
+    load_feature_extractor,
+    whisper_settings,
+)
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
     PreparedItem,
@@ -52,22 +55,11 @@ class Qwen2AudioInputProcessor(InputProcessor):
     def read_settings(self) -> None:
         """Reads them, and sees that they fit the encoder."""
         self._extractor = load_feature_extractor(WhisperFeatureExtractor, self.model_path)
-        expected = (
-            self.config.audio_config.num_mel_bins,
-            2 * self.config.audio_config.max_source_positions,
+        audio = self.config.audio_config
+        check_whisper_extractor(
+            self._extractor, self.model_path, audio.num_mel_bins, 2 * audio.max_source_positions
         )
-        made = (self._extractor.feature_size, self._extractor.nb_max_frames)
-        if made != expected:
-            raise ConfigurationError(
-                f"{self.model_path}: the processor makes {made[1]} frames of {made[0]} mel bins, "
-                f"the encoder takes {expected[1]} frames of {expected[0]}"
-            )
-        if self._extractor.dither:
-            raise ConfigurationError(
-                f"{self.model_path}: dither {self._extractor.dither} adds noise of its own to each "
-                "clip, so that no two answers would be alike; only 0 is taken"
-            )
-        self._fingerprint = fingerprint("qwen2_audio.v1", _settings(self._extractor))
+        self._fingerprint = fingerprint("qwen2_audio.v1", whisper_settings(self._extractor))
 
     def placeholder_token_id(self, modality: str) -> int:
         """The configured audio token."""
@@ -114,11 +106,3 @@ class Qwen2AudioInputProcessor(InputProcessor):
                 f"the audio is too long: {num_samples / rate:.3f} seconds, the model hears at most "
                 f"{extractor.n_samples / rate:g}"
             )
-
-
-def _settings(extractor: WhisperFeatureExtractor) -> dict[str, Any]:
-    """The settings that decide features and row counts."""
-    names = ("feature_size", "sampling_rate", "hop_length", "n_fft", "n_samples", "padding_value")
-    settings = {name: getattr(extractor, name) for name in names}
-    # The filters stand for the mel range, which the extractor does not keep.
-    return settings | {"mel_filters": np.asarray(extractor.mel_filters).tolist()}
