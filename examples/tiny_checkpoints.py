@@ -32,6 +32,7 @@ from examples.tiny.idefics3 import build_idefics3, build_smolvlm
 from examples.tiny.llama import build_llama
 from examples.tiny.llava_onevision import build_llava_onevision
 from examples.tiny.phi4mm import build_phi4mm
+from examples.tiny.qwen2_5_omni import build_qwen2_5_omni
 from examples.tiny.qwen2_audio import build_qwen2_audio
 from examples.tiny.qwen2_vl import build_qwen2_5_vl, build_qwen2_vl, build_qwen3_vl
 from examples.tiny.voxtral import build_voxtral
@@ -47,6 +48,7 @@ FAMILIES: dict[str, Callable[[Path, torch.Generator], None]] = {
     "llava_onevision": build_llava_onevision,
     "gemma3": build_gemma3,
     "voxtral": build_voxtral,
+    "qwen2_5_omni": build_qwen2_5_omni,
     "llama": build_llama,
 }
 

@@ -38,6 +38,52 @@ def num_rows(frames: int) -> int:
     return math.ceil(frames / 2) // 2
 
 
+def prepare_clip(
+    item: MediaItem, extractor: WhisperFeatureExtractor, **fields: Any
+) -> PreparedItem:
+    """Makes the log-mel features of one clip, padded to the extractor's window.
+
+    Args:
+        item: The clip.
+        extractor: The checkpoint's.
+        fields: ``placeholder`` and further arguments of ``PreparedItem.of_rows``.
+
+    Raises:
+        MediaError: If the clip is too short to make a row, or longer than the window.
+    """
+    samples = to_model_rate(item.data, extractor.sampling_rate)
+    _check_length(len(samples), extractor)
+    features = extractor(
+        samples,
+        sampling_rate=extractor.sampling_rate,
+        padding="max_length",
+        return_attention_mask=True,
+        return_tensors="pt",
+    )
+    return PreparedItem.of_rows(
+        num_rows=num_rows(int(features["attention_mask"].sum())),
+        encoder_inputs={
+            "input_features": features["input_features"],
+            "feature_attention_mask": features["attention_mask"],
+        },
+        **fields,
+    )
+
+
+def _check_length(num_samples: int, extractor: WhisperFeatureExtractor) -> None:
+    rate, hop = extractor.sampling_rate, extractor.hop_length
+    if math.ceil(num_samples / hop) < MIN_FRAMES:
+        raise MediaError(
+            f"the audio is too short: {num_samples} samples at {rate} Hz, the model needs "
+            f"{(MIN_FRAMES - 1) * hop + 1}"
+        )
+    if num_samples > extractor.n_samples:
+        raise MediaError(
+            f"the audio is too long: {num_samples / rate:.3f} seconds, the model hears at most "
+            f"{extractor.n_samples / rate:g}"
+        )
+
+
 @register_input_processor("qwen2_audio")
 class Qwen2AudioInputProcessor(InputProcessor):
     """Processor of Qwen2-Audio. Takes no options.
@@ -74,35 +120,9 @@ class Qwen2AudioInputProcessor(InputProcessor):
         self, item: MediaItem, options: Mapping[str, Any], present: frozenset[str]
     ) -> PreparedItem:
         """Makes the log-mel features of one clip, padded to the window."""
-        extractor = self._extractor
-        samples = to_model_rate(item.data, extractor.sampling_rate)
-        self._check_length(len(samples))
-        features = extractor(
-            samples,
-            sampling_rate=extractor.sampling_rate,
-            return_attention_mask=True,
-            return_tensors="pt",
-        )
-        return PreparedItem.of_rows(
-            self.placeholder_token_id("audio"),
-            num_rows(int(features["attention_mask"].sum())),
-            encoder_inputs={
-                "input_features": features["input_features"],
-                "feature_attention_mask": features["attention_mask"],
-            },
+        return prepare_clip(
+            item,
+            self._extractor,
+            placeholder=self.placeholder_token_id("audio"),
             context={"processor": self._fingerprint},
         )
-
-    def _check_length(self, num_samples: int) -> None:
-        extractor = self._extractor
-        rate, hop = extractor.sampling_rate, extractor.hop_length
-        if math.ceil(num_samples / hop) < MIN_FRAMES:
-            raise MediaError(
-                f"the audio is too short: {num_samples} samples at {rate} Hz, the model needs "
-                f"{(MIN_FRAMES - 1) * hop + 1}"
-            )
-        if num_samples > extractor.n_samples:
-            raise MediaError(
-                f"the audio is too long: {num_samples / rate:.3f} seconds, the model hears at most "
-                f"{extractor.n_samples / rate:g}"
-            )

@@ -60,7 +60,7 @@ def load_feature_extractor(extractor_class: type[_Extractor], model_path: str) -
 
 
 def check_whisper_extractor(
-    extractor: WhisperFeatureExtractor, model_path: str, mels: int, frames: int
+    extractor: WhisperFeatureExtractor, model_path: str, mels: int, frames: int | None
 ) -> None:
     """Sees that an extractor fits an encoder, and makes the same of a clip each time.
 
@@ -68,16 +68,16 @@ def check_whisper_extractor(
         extractor: The checkpoint's.
         model_path: Checkpoint folder, for messages.
         mels: Mel bins that the encoder takes.
-        frames: Frames of the encoder's window.
+        frames: Frames of the encoder's window; None if it takes any number.
 
     Raises:
         ConfigurationError: If it does not.
     """
     made = (extractor.feature_size, extractor.nb_max_frames)
-    if made != (mels, frames):
+    if made != (mels, frames or made[1]):
         raise ConfigurationError(
             f"{model_path}: the processor makes {made[1]} frames of {made[0]} mel bins, the "
-            f"encoder takes {frames} frames of {mels}"
+            f"encoder takes {frames or 'any'} frames of {mels}"
         )
     if extractor.dither:
         raise ConfigurationError(
