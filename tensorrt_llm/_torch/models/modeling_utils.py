@@ -46,6 +46,7 @@ class DecoderModel:
         self.hf_model = hf_model.eval()
         self.max_seq_len = max_seq_len
         self.text_config: PretrainedConfig = hf_model.config.get_text_config(decoder=True)
+        _refuse_changed_scores(self.text_config)
         self.set_attention()
         rotary = getattr(self.decoder, "rotary_emb", None)
         if rotary is not None:
@@ -179,6 +180,26 @@ class MultimodalDecoderModel(DecoderModel):
         Returns:
             Rows ``[num_rows, row_width]`` in the model's dtype and on its device.
         """
+
+
+# What some decoders do to scores beyond what is done here, and the value that does nothing.
+_SCORE_CHANGES = {
+    "attn_logit_softcapping": None,
+    "final_logit_softcapping": None,
+    "logit_scale": 1.0,
+    "logits_scaling": 1.0,
+}
+
+
+def _refuse_changed_scores(config: PretrainedConfig) -> None:
+    """Raises a ConfigurationError rather than let every answer be a little wrong."""
+    for name, neutral in _SCORE_CHANGES.items():
+        value = getattr(config, name, None)
+        if value not in (None, neutral):
+            raise ConfigurationError(
+                f"a model of type {config.model_type!r} whose {name} is {value} cannot be run: "
+                "scores are taken as they are"
+            )
 
 
 _ModelClass = TypeVar("_ModelClass", bound=type[DecoderModel])
