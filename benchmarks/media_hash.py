@@ -26,7 +26,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ from benchmarks.rivals import Rival, RivalFailed, interpreter
 MIB = 2**20
 SEED = 7
 # Enough that one slow turn of a busy machine does not decide.
-ROUNDS = 5
+ROUNDS = 10
 JPEG_BYTES = 1_600_000
 WAV_SECONDS = 16
 RATE = 16_000
@@ -81,18 +81,22 @@ def noise(side: int) -> Image.Image:
     return Image.fromarray(pixels)
 
 
-def best_seconds(work: Callable[[], object], seconds: float) -> float:
-    """Least time of one turn; on a shared machine that is what the work itself takes."""
-    best = float("inf")
+def best_seconds(works: Sequence[Callable[[], object]], seconds: float) -> list[float]:
+    """Least time of one turn of each work; on a shared machine that is what it takes itself.
+
+    Works take turns, so that a slow minute hurts all of them.
+    """
+    best = [float("inf")] * len(works)
     for _ in range(ROUNDS):
-        end = time.perf_counter() + seconds / ROUNDS
-        while True:
-            start = time.perf_counter()
-            work()
-            now = time.perf_counter()
-            best = min(best, now - start)
-            if now >= end:
-                break
+        for index, work in enumerate(works):
+            end = time.perf_counter() + seconds / ROUNDS
+            while True:
+                start = time.perf_counter()
+                work()
+                now = time.perf_counter()
+                best[index] = min(best[index], now - start)
+                if now >= end:
+                    break
     return best
 
 
@@ -118,9 +122,10 @@ def hash_rows(seconds: float, vllm: dict[str, Any]) -> list[dict[str, Any]]:
                 "raw_gb_per_s": partial(raw, bare.data),
                 "copy_gb_per_s": partial(hash_copy, raw, item),
             }
+            spent = best_seconds(list(times.values()), seconds)
             rates = {
-                key: round(bare.nbytes / best_seconds(work, seconds) / 1e9, 3)
-                for key, work in times.items()
+                key: round(bare.nbytes / least / 1e9, 3)
+                for key, least in zip(times, spent, strict=True)
             }
             theirs = vllm.get(f"{name}/{algorithm}")
             ratio = round(rates["gb_per_s"] / theirs, 2) if theirs else None
@@ -177,7 +182,7 @@ def inside_vllm(seconds: float) -> None:
             work = partial(
                 MultiModalHasher.hash_kwargs, algorithm, model_id="m", **{modality: item}
             )
-            spent = best_seconds(work, seconds)
+            [spent] = best_seconds([work], seconds)
             rates[f"{name}/{algorithm}"] = round(packed(item).nbytes / spent / 1e9, 3)
     print(json.dumps(rates))
 

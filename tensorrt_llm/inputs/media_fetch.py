@@ -167,7 +167,8 @@ class MediaFetcher:
         Raises:
             MediaBlockedError: If a hop leads to a scheme, host or address that is not allowed.
             MediaFetchError: If the answer is no success, breaks off, or takes too long.
-            LimitExceededError: If the body has more than ``max_bytes``.
+            LimitExceededError: If the body has more than ``max_bytes``, or there are more than
+                ``max_redirects``.
         """
         limits = self._access.limits
         deadline = _Deadline(limits.timeout_s)
@@ -186,7 +187,8 @@ class MediaFetcher:
             raise MediaFetchError(
                 "the connection to the media's host failed or broke off"
             ) from error
-        raise MediaFetchError(f"the media is behind more than {limits.max_redirects} redirects")
+        most = limits.max_redirects
+        raise LimitExceededError("max_redirects", most + 1, most, "redirects")
 
     def _get(self, url: httpx.URL, deadline: _Deadline) -> bytes | _Redirect:
         backend = _PinnedBackend(self._checked_addresses(url, deadline), deadline)

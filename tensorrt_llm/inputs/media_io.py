@@ -7,6 +7,7 @@
 | str: `http:`, `https:`, `data:` or `file:` URL, or a path | yes | yes | yes |
 | path object, bytes, bytearray, memoryview | yes | yes | yes |
 | base64 text (:meth:`MediaLoader.load_base64`) | yes | yes | yes |
+| ``EncodedText``: a ``data:`` URL or base64 as it stands in a JSON body | yes | yes | yes |
 | Pillow image | yes | - | - |
 | ndarray or tensor (see ``image_form.array_image``) | yes | - | - |
 | ``AudioData``, or (samples, sample rate) | - | yes | - |
@@ -41,6 +42,7 @@ from tensorrt_llm.errors import (
     RequestError,
     UnsupportedModalityError,
 )
+from tensorrt_llm.inputs.canonical_value import canonical_value
 from tensorrt_llm.inputs.data import DeferredContent, Digest, MediaItem
 from tensorrt_llm.inputs.data_uri import decode_base64, decode_data_uri
 from tensorrt_llm.inputs.decode_pool import DecodePool
@@ -132,6 +134,10 @@ class MediaLoader:
         for modality, options in self._default_options.items():
             _check_modality(modality, "media_io_kwargs")
             resolve_options(modality, options, None)
+        # They decide every outcome and never change, so they are written out once.
+        self._limits_told = {
+            modality: canonical_value(access.limits.of_content(modality)) for modality in MODALITIES
+        }
         self._decodings = SingleFlight()
         self._fetches: SingleFlight | None = None
         self._counter = _Counter()
@@ -306,10 +312,7 @@ class MediaLoader:
     def _memo_key(self, load: _Load, raw: bytes | memoryview, form: str = "") -> Hashable:
         if self._memo is None:
             return None
-        decides = {
-            "options": load.options,
-            "limits": self._access.limits.of_content(load.modality),
-        }
+        decides = {"options": load.options, "limits": self._limits_told[load.modality]}
         return self._memo.key(load.modality, raw, decides, form=form, scope=load.scope)
 
     def _known(self, key: Hashable) -> Digest | None:

@@ -87,11 +87,14 @@ class MediaLimits:
         Two decodings of the same bytes under the same of these come to the same end. Times are
         left out: they are no property of the content.
         """
-        names = {
-            "image": ("max_bytes", "max_pixels"),
-            "audio": ("max_bytes", "max_audio_seconds", "max_audio_samples"),
-        }.get(modality, tuple(item.name for item in fields(self) if item.name not in _NO_CONTENT))
+        names = _CONTENT_LIMITS.get(modality)
+        if names is None:
+            names = tuple(item.name for item in fields(self) if item.name not in _NO_CONTENT)
         return {name: getattr(self, name) for name in names}
 
 
+_CONTENT_LIMITS = {
+    "image": ("max_bytes", "max_pixels"),
+    "audio": ("max_bytes", "max_audio_seconds", "max_audio_samples"),
+}
 _NO_CONTENT = ("timeout_s", "max_redirects", "max_decode_seconds", "max_decode_bytes")

@@ -235,17 +235,20 @@ class _Hash(Protocol):
 class _KeyedXxh3:
     """128-bit XXH3 under a secret seed, its result sealed under a secret key: 32 bytes."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._inner = xxhash.xxh3_128(seed=int.from_bytes(secret[:8], "big"))
-        self._key = secret[8:40]
+    __slots__ = ("_inner", "_key", "update")
+
+    def __init__(self, seed: int, key: bytes) -> None:
+        self._inner = xxhash.xxh3_128(seed=seed)
+        self._key = key
         self.update = self._inner.update
 
     def digest(self) -> bytes:
         return blake3.blake3(self._inner.digest(), key=self._key).digest()
 
 
-def _fresh_secret() -> bytes:
-    return secrets.token_bytes(40)
+def _fresh_secret() -> tuple[int, bytes]:
+    """A seed of 64 bits and a key."""
+    return secrets.randbits(64), secrets.token_bytes(32)
 
 
 @dataclass(frozen=True)
@@ -265,7 +268,7 @@ class MediaHasher:
     """
 
     algorithm: HashAlgorithm = "blake3"
-    _secret: bytes = field(default_factory=_fresh_secret, init=False, repr=False)
+    _secret: tuple[int, bytes] = field(default_factory=_fresh_secret, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.algorithm not in HASH_ALGORITHMS:
@@ -335,7 +338,7 @@ class MediaHasher:
         if self.algorithm == "sha256":
             return hashlib.sha256()
         if self.algorithm == "xxh3_128":
-            return _KeyedXxh3(self._secret)
+            return _KeyedXxh3(*self._secret)
         if longest_chunk >= _MANY_BYTES:
             return blake3.blake3(max_threads=blake3.blake3.AUTO)
         return blake3.blake3()

@@ -10,7 +10,7 @@ bounded size, which is used again for the next chunk: read a chunk before asking
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -84,13 +84,13 @@ class PayloadPart(NamedTuple):
         description: What the bytes mean.
         nbytes: Length of all chunks together.
         longest_chunk: Most bytes that a chunk may have.
-        chunks: The bytes, piece by piece; can be read once.
+        chunks: The bytes, piece by piece; to be read once.
     """
 
     description: Description
     nbytes: int
     longest_chunk: int
-    chunks: Iterator[memoryview]
+    chunks: Iterable[memoryview]
 
 
 def as_numpy(array: Any) -> tuple[np.ndarray, str]:
@@ -150,8 +150,20 @@ def array_part(array: Any, kind: str, **more: Any) -> PayloadPart:
 
 
 def _part_of(description: Description, values: np.ndarray) -> PayloadPart:
-    longest = values.nbytes if _lies_right(values) else _NEAR_BYTES
-    return PayloadPart(description, values.nbytes, longest, array_chunks(values))
+    nbytes = values.nbytes
+    # For a short clip each step counts, so what lies right does without a generator.
+    if nbytes and _lies_right(values):
+        return PayloadPart(description, nbytes, nbytes, (_memory(values),))
+    return PayloadPart(description, nbytes, _NEAR_BYTES, array_chunks(values))
+
+
+def _memory(array: np.ndarray) -> memoryview:
+    """The bytes of an array that lies right and is not empty."""
+    try:
+        return memoryview(array).cast("B")
+    except (TypeError, ValueError):
+        # Types of values that only NumPy knows; its own way takes longer.
+        return array.reshape(-1).view(np.uint8).data
 
 
 def _lies_right(array: np.ndarray) -> bool:
@@ -197,7 +209,7 @@ def array_chunks(array: np.ndarray) -> Iterator[memoryview]:
     if array.size == 0:
         return
     if _lies_right(array):
-        yield array.reshape(-1).view(np.uint8).data
+        yield _memory(array)
         return
     most = max(1, _NEAR_BYTES // array.itemsize)
     buffer = np.empty(min(array.size, most) * array.itemsize, np.uint8)

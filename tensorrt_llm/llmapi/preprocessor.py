@@ -74,6 +74,8 @@ class Preprocessor:
         self._chat_template = chat_template
         self._memo = memo
         self._prompts = MediaMemo(PROMPT_MEMO_BYTES)
+        template = str(chat_template or tokenizer.chat_template)
+        self._template_changes = any(name in template for name in _CHANGING)
 
     @property
     def modalities(self) -> tuple[str, ...]:
@@ -187,8 +189,7 @@ class Preprocessor:
         self, messages: Sequence[Mapping[str, Any]], options: ChatOptions, scope: str | None
     ) -> MemoKey | None:
         """What a conversation's prompt is remembered under; None if it must be made each time."""
-        template = str(self._chat_template or self._tokenizer.chat_template)
-        if any(name in template for name in _CHANGING):
+        if self._template_changes:
             return None
         try:
             return MediaMemo.prompt_key(

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import pytest
 from support.chat_oracle import ChatOracle
+from support.checkpoints import build_checkpoint
+from support.reference import ReferenceModel
+from support.served import Served
 from support.server import TIMEOUT_SECONDS, Server
 
 StartServers = Callable[[dict[str, Sequence[str]]], dict[str, Server]]
@@ -67,6 +71,25 @@ def pair(
     return start_servers(
         {"on": issue_options, "off": [*issue_options, "--config", str(config)]},
     )
+
+
+@pytest.fixture(scope="session")
+def serve_family(
+    checkpoint_root: Path, media_dir: Path, start_servers: StartServers
+) -> Callable[[str], Served]:
+    """Gives the server of a family, started when a test first asks for it."""
+
+    @functools.cache
+    def serve(name: str) -> Served:
+        checkpoint = build_checkpoint(name, checkpoint_root)
+        options = [
+            *(str(checkpoint), "--max_seq_len", "4096", "--allow_loopback_media"),
+            *("--allowed_local_media_path", str(media_dir)),
+        ]
+        server = start_servers({name: options})[name]
+        return Served(name, server, ChatOracle(checkpoint), ReferenceModel(checkpoint))
+
+    return serve
 
 
 @pytest.fixture

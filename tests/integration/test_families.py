@@ -4,57 +4,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from support.chat_oracle import ChatOracle, content_json
-from support.checkpoints import build_checkpoint
+from support.chat_oracle import content_json
 from support.media import clip, picture
-from support.reference import ReferenceModel
-from support.server import Server
+from support.served import Served
 
 QUESTION = "What is this, and how can you tell? Please answer briefly."
 REPEATS = 5
-ANSWER = 12
 
-
-@dataclass(frozen=True)
-class Served:
-    """A server of one family, what it must report, and what it must answer."""
-
-    kind: str
-    server: Server
-    oracle: ChatOracle
-    reference: ReferenceModel
-
-    def media(self, seed: int) -> Any:
-        """Payloads of one length, whatever the seed."""
-        return clip(seed, 16.0) if self.kind == "audio" else picture(seed, 300, 200)
-
-    def check(self, *parts: Any) -> int:
-        """Asks, compares everything with the oracles, and gives the cached tokens."""
-        message = ("user", parts)
-        expected = self.oracle.expect(message)
-        prompt = self.oracle.prompt(message)
-        answer = self.reference.greedy(prompt, ANSWER).tokens
-        reply = self.server.chat(content_json(*parts), max_tokens=ANSWER, ignore_eos=True)
-        assert reply.status == 200, reply.error
-        assert (reply.usage or {})["prompt_tokens"] == len(prompt)
-        assert reply.cached == expected
-        assert reply.text == self.oracle.make.tokenizer.decode(answer, skip_special_tokens=True)
-        self.oracle.seen(message, generated=answer[:-1])
-        return reply.cached
+ServeFamily = Callable[[str], Served]
 
 
 @pytest.fixture(scope="module", params=["qwen2_audio", "qwen2_vl", "qwen2_5_vl", "idefics3"])
-def served(request: pytest.FixtureRequest, checkpoint_root: Path, start_servers: Any) -> Served:
-    checkpoint = build_checkpoint(request.param, checkpoint_root)
-    server = start_servers({request.param: [str(checkpoint), "--max_seq_len", "4096"]})
-    kind = "audio" if request.param == "qwen2_audio" else "image"
-    reference = ReferenceModel(checkpoint)
-    return Served(kind, server[request.param], ChatOracle(checkpoint), reference)
+def served(request: pytest.FixtureRequest, serve_family: ServeFamily) -> Served:
+    return serve_family(request.param)
 
 
 def test_repeats_succeed_and_come_from_the_cache(served: Served) -> None:

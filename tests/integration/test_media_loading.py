@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""What phones and browsers record, limits of the command line, and a decoder that hangs."""
+"""What phones and browsers record, hosts that misbehave, limits, and a decoder that hangs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ import pytest
 from PIL import Image
 from support.av_media import sound_bytes, video_bytes
 from support.media import clip, data_uri, image_bytes, picture, wav_bytes
+from support.media_host import Host, serving
 from support.server import Reply, Server
 
 TEXT = {"type": "text", "text": "What is this?"}
 DECODE_SECONDS = 6
+FETCH_SECONDS = 2
 
 
 @pytest.fixture(scope="module")
 def server(phi4mm_checkpoint, start_servers) -> Server:
-    limits = {"max_pixels": 100_000, "max_audio_seconds": 5, "max_decode_seconds": DECODE_SECONDS}
+    limits = {
+        **{"max_pixels": 100_000, "max_audio_seconds": 5, "max_decode_seconds": DECODE_SECONDS},
+        **{"max_bytes": 1_000_000, "timeout_s": FETCH_SECONDS},
+    }
     options = [
         *(str(phi4mm_checkpoint), "--max_seq_len", "4096", "--media_limits", json.dumps(limits)),
-        *("--limit_mm_per_prompt", '{"image": 1}'),
+        *("--limit_mm_per_prompt", '{"image": 1}', "--allow_loopback_media"),
         *("--media_io_kwargs", '{"image": {"rgba_background_color": [0, 0, 0]}}'),
     ]
     return start_servers({"media": options})["media"]
@@ -81,6 +86,57 @@ def test_the_servers_decoding_options_hold_unless_a_request_says_otherwise(serve
     ]
     whole = asked[0].usage["prompt_tokens"] - 1
     assert [reply.cached == whole for reply in asked] == [False, True, False, True]
+
+
+ESCAPES = [
+    *("http://169.254.169.254/latest", "http://10.0.0.1/", "http://[fe80::1]/", "http://0.0.0.0/"),
+    *("http://[::ffff:192.168.0.1]/", "http://2130706433.invalid/", "http://3232235521/"),
+    *("file:///etc/hostname", "ftp://127.0.0.1/a", "data:image/png;base64,AAAA", "gopher://h/"),
+]
+
+
+def by_url(kind: str, url: str) -> dict:
+    return {"type": f"{kind}_url", f"{kind}_url": {"url": url}}
+
+
+@pytest.mark.parametrize("kind", ["image", "audio"])
+def test_hosts_that_misbehave_are_refused_in_time(server, salt, kind) -> None:
+    """C29 where loopback is open: what a permitted host may do with a request."""
+    body = image_bytes(picture(7)) if kind == "image" else wav_bytes(clip(7))
+    with serving(Host(body=body)) as host:
+        good = server.chat([by_url(kind, f"{host.url}/hops/2"), TEXT], cache_salt=salt)
+        again = server.chat([by_url(kind, f"{host.url}/untold"), TEXT], cache_salt=salt)
+        assert good.status == again.status == 200
+        assert again.cached == good.usage["prompt_tokens"] - 1
+        asked = len(host.seen)
+        for target in ESCAPES:
+            reply = server.chat([by_url(kind, f"{host.url}/to/{target}"), TEXT])
+            assert reply.status == 400 and reply.error["param"] == "messages[0].content[0]", target
+            assert server.chat([by_url(kind, target), TEXT]).status == 400, target
+        assert len(host.seen) == asked + len(ESCAPES), "each was asked once, and nothing else"
+        for path, says in {
+            "hops/20": "6 redirects exceed max_redirects (5 redirects)",
+            "told/1000000000000": "1000000000000 bytes exceed max_bytes",
+            "short": "",
+            "noise": "",
+            "status/404": "404",
+            "status/500": "500",
+        }.items():
+            assert refused(server.chat([by_url(kind, f"{host.url}/{path}"), TEXT]), says), path
+        host.body = bytes(1_000_001)
+        for path in ("ok", "untold"):
+            reply = server.chat([by_url(kind, f"{host.url}/{path}"), TEXT])
+            assert refused(reply, "exceed max_bytes (1000000 bytes)"), path
+        for path in ("drip", "drip_headers", "silence"):
+            start = time.monotonic()
+            assert refused(server.chat([by_url(kind, f"{host.url}/{path}"), TEXT]), ""), path
+            assert time.monotonic() - start < FETCH_SECONDS + 3, path
+        asked = len(host.seen)
+        assert refused(
+            server.chat([by_url("video", f"{host.url}/ok"), TEXT]), "does not take video"
+        )
+        assert len(host.seen) == asked
+    assert server.chat([TEXT]).status == 200 and server.healthy()
 
 
 def test_video_is_refused_by_the_model_not_by_the_loader(server) -> None:

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a server must report for a chat: found by brute force, from the payloads themselves.
 
-Content is written as a test thinks of it: text, Pillow pictures and arrays of samples at 16 kHz.
+Content is written as a test thinks of it: text, Pillow pictures, arrays of samples at 16 kHz, and
+pairs of samples and their rate.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,12 +19,14 @@ import soundfile
 from PIL import Image
 
 from benchmarks.prefix_model import PrefixModel, scope_of, token_keys
-from support.media import data_uri, image_bytes, wav_bytes
+from support.media import RATE, data_uri, image_bytes, wav_bytes
 from support.prompts import PromptMaker
 from tensorrt_llm.inputs.data import ProcessedPrompt
 
-Part: TypeAlias = "str | Image.Image | np.ndarray"
+Sound: TypeAlias = "np.ndarray | tuple[np.ndarray, int]"
+Part: TypeAlias = "str | Image.Image | Sound"
 Message: TypeAlias = "tuple[str, Sequence[Part]]"
+Options: TypeAlias = "Mapping[str, Any] | None"
 
 BLOCK = 32
 
@@ -34,7 +37,13 @@ def part_json(part: Part) -> dict[str, Any]:
         return {"type": "text", "text": part}
     if isinstance(part, Image.Image):
         return {"type": "image_url", "image_url": {"url": data_uri(image_bytes(part), "image/png")}}
-    return {"type": "audio_url", "audio_url": {"url": data_uri(wav_bytes(part), "audio/wav")}}
+    url = data_uri(wav_bytes(*samples_and_rate(part)), "audio/wav")
+    return {"type": "audio_url", "audio_url": {"url": url}}
+
+
+def samples_and_rate(sound: Sound) -> tuple[np.ndarray, int]:
+    """Samples as ``[frames]`` or ``[frames, channels]``, and their rate."""
+    return sound if isinstance(sound, tuple) else (sound, RATE)
 
 
 def content_json(*parts: Part) -> list[dict[str, Any]]:
@@ -57,9 +66,28 @@ class ChatOracle:
     def __init__(self, checkpoint: Path) -> None:
         self.make = PromptMaker(checkpoint)
         self.model = PrefixModel(BLOCK)
+        self._prompts: dict[str, ProcessedPrompt] = {}
 
-    def prompt(self, *messages: Message) -> ProcessedPrompt:
-        """The prompt of a conversation, as the checkpoint's chat template writes it."""
+    def prompt(self, *messages: Message, options: Options = None) -> ProcessedPrompt:
+        """The prompt of a conversation, as the checkpoint's chat template writes it.
+
+        Args:
+            messages: The conversation.
+            options: ``mm_processor_kwargs`` that are no defaults.
+
+        Returns:
+            The same object for equal conversations.
+        """
+        shape = [
+            (role, [part if isinstance(part, str) else None for part in parts])
+            for role, parts in messages
+        ]
+        key = repr((shape, self.names(*messages, options=options)))
+        if key not in self._prompts:
+            self._prompts[key] = self._made(messages, options)
+        return self._prompts[key]
+
+    def _made(self, messages: Sequence[Message], options: Options) -> ProcessedPrompt:
         media = [part for _, parts in messages for part in parts if not isinstance(part, str)]
         conversation = [
             {"role": role, "content": [_template_part(part) for part in parts]}
@@ -68,15 +96,26 @@ class ChatOracle:
         text = self.make.tokenizer.apply_chat_template(
             conversation, tokenize=False, add_generation_prompt=True
         )
-        return self.make(text, *map(_as_sent, media))
+        return self.make(text, *map(_as_sent, media), **(options or {}))
 
-    def expect(self, *messages: Message, salt: str | None = None) -> int:
+    def names(self, *messages: Message, options: Options = None) -> list[str]:
+        """What the media of a conversation is, one name an item: all that makes it another."""
+        told = f" {sorted(options.items())}" if options else ""
+        media = [part for _, parts in messages for part in parts if not isinstance(part, str)]
+        return [_name(part) + told for part in media]
+
+    def expect(self, *messages: Message, salt: str | None = None, options: Options = None) -> int:
         """Most tokens that can be cached now."""
-        prompt = self.prompt(*messages)
-        return self.model.longest(token_keys(prompt, _names(messages)), scope_of(prompt, salt))
+        prompt = self.prompt(*messages, options=options)
+        keys = token_keys(prompt, self.names(*messages, options=options))
+        return self.model.longest(keys, scope_of(prompt, salt))
 
     def seen(
-        self, *messages: Message, generated: Sequence[int] = (), salt: str | None = None
+        self,
+        *messages: Message,
+        generated: Sequence[int] = (),
+        salt: str | None = None,
+        options: Options = None,
     ) -> None:
         """Remembers a conversation that was answered.
 
@@ -84,9 +123,11 @@ class ChatOracle:
             messages: The conversation.
             generated: Tokens of the answer whose KV was written: all but the last.
             salt: Its cache salt.
+            options: As for `prompt`.
         """
-        prompt = self.prompt(*messages)
-        self.model.write(token_keys(prompt, _names(messages), generated), scope_of(prompt, salt))
+        prompt = self.prompt(*messages, options=options)
+        keys = token_keys(prompt, self.names(*messages, options=options), generated)
+        self.model.write(keys, scope_of(prompt, salt))
 
     def ask(self, *messages: Message, salt: str | None = None) -> tuple[int, int]:
         """Expected (prompt tokens, cached tokens) of a request that is answered now."""
@@ -102,19 +143,16 @@ def _template_part(part: Part) -> dict[str, str]:
     return {"type": "image" if isinstance(part, Image.Image) else "audio"}
 
 
-def _names(messages: Sequence[Message]) -> list[str]:
-    return [_name(part) for _, parts in messages for part in parts if not isinstance(part, str)]
-
-
-def _as_sent(part: Image.Image | np.ndarray) -> Image.Image | np.ndarray:
+def _as_sent(part: Image.Image | Sound) -> Image.Image | tuple[np.ndarray, int]:
     """What a receiver has: samples lose what a 16-bit file cannot hold."""
     if isinstance(part, Image.Image):
         return part
-    return soundfile.read(io.BytesIO(wav_bytes(part)), dtype="float32")[0]
+    return soundfile.read(io.BytesIO(wav_bytes(*samples_and_rate(part))), dtype="float32")
 
 
-def _name(part: Image.Image | np.ndarray) -> str:
+def _name(part: Image.Image | Sound) -> str:
     """All that makes a payload what it is; no digest of the product is involved."""
     if isinstance(part, Image.Image):
         return f"{part.mode} {part.size} {hashlib.sha256(part.tobytes()).hexdigest()}"
-    return f"{part.shape} {hashlib.sha256(wav_bytes(part)).hexdigest()}"
+    samples, rate = samples_and_rate(part)
+    return f"{samples.shape} {rate} {hashlib.sha256(wav_bytes(samples, rate)).hexdigest()}"

@@ -29,12 +29,14 @@ class PromptMaker:
         self.processor = create_input_processor(str(checkpoint), self.tokenizer, hasher)
 
     def __call__(self, text: str, *media: Any, **options: Any) -> ProcessedPrompt:
-        """A prompt; pictures are PIL images, clips are arrays at 16 kHz, in placeholder order."""
+        """A prompt. Media in placeholder order: pictures are PIL images; clips are arrays at 16 kHz
+        or pairs of samples and rate."""
         items = []
         for source in media:
             if isinstance(source, Image.Image):
                 items.append(self.loader.load("image", source))
             else:
-                items.append(self.loader.load("audio", (np.asarray(source), RATE)))
+                sound = source if isinstance(source, tuple) else (np.asarray(source), RATE)
+                items.append(self.loader.load("audio", sound))
         located = self.processor.locate_placeholders(text, items)
         return self.processor.process(located, items, options or None)

@@ -22,7 +22,7 @@ from PIL import Image
 from tensorrt_llm.errors import ConfigurationError, RequestError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
-from tensorrt_llm.inputs.processors.settings import read_image_settings
+from tensorrt_llm.inputs.processors.settings import normalised, read_image_settings
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
     PreparedItem,
@@ -131,9 +131,8 @@ def cut_tiles(
                 for left in range(0, picture.width, tile)
             ]
     tiles.append(scaled(picture, (tile, tile)))
-    pixels = np.stack([np.asarray(one, np.float32) for one in tiles]) / np.float32(255)
-    mean, std = (np.asarray(values, np.float32) for values in (settings.mean, settings.std))
-    return ((pixels - mean) / std).transpose(0, 3, 1, 2), (lines, columns)
+    pixels = normalised(np.stack(tiles), settings.mean, settings.std)
+    return pixels.transpose(0, 3, 1, 2), (lines, columns)
 
 
 @register_input_processor("idefics3", "smolvlm")

@@ -24,7 +24,7 @@ from tensorrt_llm.errors import ConfigurationError, MediaError, RequestError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
 from tensorrt_llm.inputs.positions import grid_positions
-from tensorrt_llm.inputs.processors.settings import read_image_settings
+from tensorrt_llm.inputs.processors.settings import normalised, read_image_settings
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
     PreparedItem,
@@ -135,8 +135,7 @@ def patch_values(image: Image.Image, size: tuple[int, int], settings: ImageSetti
     patch, merge = settings.patch_size, settings.merge_size
     if image.size != size[::-1]:
         image = image.resize(size[::-1], Image.Resampling(settings.resample))
-    mean, std = (np.asarray(values, np.float32) for values in (settings.mean, settings.std))
-    pixels = (np.asarray(image, np.float32) / np.float32(255) - mean) / std
+    pixels = normalised(np.asarray(image), settings.mean, settings.std)
     high, wide = (side // settings.square for side in size)
     # (line, patch below, pixel below, column, patch beside, pixel beside, channel)
     parts = pixels.reshape(high, merge, patch, wide, merge, patch, 3)

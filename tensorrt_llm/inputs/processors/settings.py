@@ -47,6 +47,21 @@ def read_image_settings(model_path: str, telling: Sequence[str]) -> Mapping[str,
     )
 
 
+def normalised(pixels: np.ndarray, mean: Sequence[float], std: Sequence[float]) -> np.ndarray:
+    """Colours as encoders take them: ``(pixel / 255 - mean) / std``.
+
+    Args:
+        pixels: 0..255, ``[..., channels]``.
+        mean: A number a channel, of values in 0..1.
+        std: As ``mean``.
+
+    Returns:
+        float32, the same shape.
+    """
+    scaled = np.asarray(pixels, np.float32) / np.float32(255)
+    return (scaled - np.asarray(mean, np.float32)) / np.asarray(std, np.float32)
+
+
 def load_feature_extractor(extractor_class: type[_Extractor], model_path: str) -> _Extractor:
     """The checkpoint's feature extractor for sound; nothing in the folder is executed.
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.engine import assert_idle, running, start
+from support.engine import assert_idle, running, start, text_prompt
 from support.families import Family, SharingPrompts, sharing_prompts
 from support.media import clip, picture
 from support.prompts import PromptMaker
@@ -201,6 +201,59 @@ def test_reuse_that_ends_before_inside_and_after_an_item(
                 ends.add("before" if end <= first else "inside" if end < behind else "after")
             assert ends == {"before", "inside", "after"}
         assert_idle(executor)
+
+
+def beginning_at(
+    family: Family, make: PromptMaker, media: Any, offset: int, question: str
+) -> ProcessedPrompt:
+    """A prompt whose item's rows begin ``offset`` tokens behind the beginning of a block."""
+    for words in range(2 * BLOCK):
+        prompt = family.prompt(make, "Look, listen" + " a" * words + ": ", media, question)
+        if prompt.items[0].runs[0].position % BLOCK == offset:
+            return prompt
+    raise AssertionError(f"no number of words puts the item at offset {offset}")
+
+
+@pytest.mark.parametrize("offset", [0, 1, BLOCK - 1])
+def test_a_span_whose_tail_was_evicted(
+    family: Family,
+    family_checkpoint: Path,
+    make: PromptMaker,
+    reference: ReferenceModel,
+    offset: int,
+) -> None:
+    """Case C11: other prompts push the end of an item out; what is left of it is used rightly."""
+    media = picture(1, 300, 200) if "image" in family.modalities else clip(1, 3.5)
+    asked = [
+        beginning_at(family, make, media, offset, question)
+        for question in (" Name the colours from top to bottom.", " How many are there, or were?")
+    ]
+    runs = asked[0].items[0].runs
+    first, behind = runs[0].position, runs[-1].position + runs[-1].length
+    blocks = -(-len(asked[0]) // BLOCK)
+    # Room for the prompt and for as much again.
+    pool = 2 * blocks + 2
+    found = []
+    with running(family_checkpoint, kv_max_tokens=pool * BLOCK) as executor:
+        for turn, evicted in enumerate(range(1, blocks + 1)):
+            salt = f"{turn}"
+            start(executor, asked[0], NEW, cache_salt=salt).result()
+            # Leaves go first, so of the prompt its end.
+            filler = text_prompt([5 + turn] * ((pool - blocks + evicted - 1) * BLOCK))
+            start(executor, filler, 1, cache_salt=f"filler {turn}").result()
+            question = asked[turn % 2]
+            result = start(executor, question, NEW, cache_salt=salt).result()
+            expected = reference.greedy(question, NEW)
+            assert result.outputs[0].token_ids == expected.tokens
+            torch.testing.assert_close(
+                result.outputs[0].generation_logits, expected.logits, atol=1e-4, rtol=0
+            )
+            assert result.cached_tokens < len(question)
+            found.append(result.cached_tokens)
+        assert_idle(executor)
+    inside = [cached for cached in found if first < cached < behind]
+    assert len(inside) >= 2, f"no pressure: {found} of rows {first}..{behind}"
+    assert min(found) <= first + 1, "in the end nothing of the item is left"
 
 
 def test_text_only_requests_run_beside_media(

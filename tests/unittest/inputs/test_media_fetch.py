@@ -10,10 +10,10 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import trustme
+from support.media_host import BODY, Host, serving
 
 from tensorrt_llm.errors import (
     LimitExceededError,
@@ -25,110 +25,7 @@ from tensorrt_llm.inputs.media_access import MediaAccess
 from tensorrt_llm.inputs.media_fetch import MediaFetcher, is_public
 from tensorrt_llm.inputs.media_limits import MediaLimits
 
-BODY = bytes(range(256)) * 40
 TIMEOUT = 0.7
-
-
-class Host:
-    """A web server on loopback that remembers what it was asked."""
-
-    def __init__(self, family: socket.AddressFamily = socket.AF_INET) -> None:
-        host = self
-        self.seen: list[tuple[str, str]] = []
-        self.gone = threading.Event()
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                host.seen.append((self.headers["Host"], self.path))
-                with contextlib.suppress(OSError):
-                    host.answer(self)
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            address_family = family
-            daemon_threads = True
-
-            def handle_error(self, request: object, client_address: object) -> None:
-                pass
-
-        self.server = Server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0), Handler)
-        self.port = self.server.server_address[1]
-
-    def answer(self, to: BaseHTTPRequestHandler) -> None:
-        name, _, argument = to.path.lstrip("/").partition("/")
-        getattr(self, f"answer_{name}")(to, argument)
-
-    def send(self, to, status: int = 200, body: bytes = b"", **headers: str) -> None:
-        to.send_response(status)
-        for key, value in {"Content_Length": str(len(body)), **headers}.items():
-            if value:
-                to.send_header(key.replace("_", "-"), value)
-        to.end_headers()
-        to.wfile.write(body)
-
-    def answer_ok(self, to, argument: str) -> None:
-        self.send(to, body=BODY)
-
-    def answer_status(self, to, argument: str) -> None:
-        self.send(to, int(argument), b"none")
-
-    def answer_to(self, to, argument: str) -> None:
-        self.send(to, 302, Location=argument)
-
-    def answer_hops(self, to, argument: str) -> None:
-        left = int(argument)
-        if left:
-            self.send(to, 307, Location=f"../hops/{left - 1}")
-        else:
-            self.send(to, body=BODY)
-
-    def answer_untold(self, to, argument: str) -> None:
-        self.send(to, body=BODY, Content_Length="")
-
-    def answer_told(self, to, argument: str) -> None:
-        self.send(to, Content_Length=argument)
-
-    def answer_zipped(self, to, argument: str) -> None:
-        self.send(to, body=BODY, Content_Encoding="gzip")
-
-    def answer_short(self, to, argument: str) -> None:
-        self.send(to, body=BODY, Content_Length=str(len(BODY) + 1))
-
-    def answer_drip(self, to, argument: str) -> None:
-        self.send(to, Content_Length=str(len(BODY)))
-        self.drip(to, BODY)
-
-    def answer_drip_headers(self, to, argument: str) -> None:
-        to.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-        self.drip(to, b"a" * 200)
-
-    def answer_silence(self, to, argument: str) -> None:
-        self.gone.wait(5)
-
-    def answer_noise(self, to, argument: str) -> None:
-        to.wfile.write(b"\x00\x01\x02 no http at all\r\n\r\n")
-
-    def drip(self, to, data: bytes) -> None:
-        for byte in data:
-            if self.gone.wait(0.1):
-                return
-            to.wfile.write(bytes([byte]))
-            to.wfile.flush()
-
-
-@contextlib.contextmanager
-def serving(host: Host) -> Iterator[Host]:
-    thread = threading.Thread(target=host.server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield host
-    finally:
-        host.gone.set()
-        host.server.shutdown()
-        host.server.server_close()
-        thread.join()
 
 
 @pytest.fixture
@@ -327,7 +224,7 @@ def test_the_environment_is_not_trusted(host, monkeypatch):
 def test_redirects_are_followed_up_to_the_limit(host):
     url = f"http://127.0.0.1:{host.port}/hops"
     assert fetcher(max_redirects=3).fetch(f"{url}/3") == BODY
-    with pytest.raises(MediaFetchError, match="more than 3 redirects"):
+    with pytest.raises(LimitExceededError, match=r"4 redirects exceed max_redirects \(3 redirects"):
         fetcher(max_redirects=3).fetch(f"{url}/4")
     assert len(host.seen) == 8
 
