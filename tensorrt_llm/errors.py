@@ -15,7 +15,9 @@ TrtllmError
 ├── QueueFullError                     HTTP 429
 └── EngineError (RuntimeError)         our own fault: HTTP 500
     ├── EmbeddingMismatchError         encoder rows and placeholder run disagree
-    └── EngineStoppedError             the engine is shut down or its loop has ended
+    ├── EngineStoppedError             the engine is shut down or its loop has ended
+    ├── EngineDiedError                its process ended or got stuck while the request was in it
+    └── EngineRestartingError          it is being started again: HTTP 503, try again
 ```
 
 `assert` is for our own invariants; whatever a user can cause raises from this tree.
@@ -132,3 +134,11 @@ class EmbeddingMismatchError(EngineError):
 
 class EngineStoppedError(EngineError):
     """The engine no longer takes requests."""
+
+
+class EngineDiedError(EngineError):
+    """The engine's process ended, or got stuck, while it had the request."""
+
+
+class EngineRestartingError(EngineError):
+    """The engine's process has died and the next one does not take requests yet."""

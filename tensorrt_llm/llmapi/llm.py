@@ -59,6 +59,10 @@ class LLM(AbstractContextManager["LLM"]):
 
     Media in prompts is trusted: any path or address that this process can reach is read.
 
+    The engine runs in a process of its own, unless ``TLLM_WORKER_USE_SINGLE_PROCESS=1`` is set. If
+    that process dies, the requests in it raise `EngineDiedError` and it is started again, within
+    the bounds of ``engine_config``; until then `submit` raises `EngineRestartingError`.
+
     Args:
         model: Folder of the checkpoint, in Hugging Face format.
         tokenizer: A tokenizer or its folder; the checkpoint's by default.
@@ -288,6 +292,7 @@ class LLM(AbstractContextManager["LLM"]):
         Raises:
             LimitExceededError: If the prompt is too long.
             QueueFullError: If too many requests wait already.
+            EngineRestartingError: If the engine died and is being started again.
             RuntimeError: After `shutdown`, or when the engine has stopped.
         """
         self._check_open()
@@ -305,7 +310,11 @@ class LLM(AbstractContextManager["LLM"]):
 
     def is_healthy(self) -> bool:
         """Whether the engine's loop turns."""
-        return not self._closed and self._executor.is_healthy()
+        return self.health_problem() is None
+
+    def health_problem(self) -> str | None:
+        """Why no answer can be had now, None if one can. Never waits for the engine."""
+        return "this LLM is shut down" if self._closed else self._executor.health_problem()
 
     def shutdown(self) -> None:
         """Stops the engine; requests still running fail. A second call does nothing."""

@@ -248,6 +248,35 @@ class SchedulerConfig(StrictModel):
     waiting_queue_policy: str | None = inert("another queue policy than fcfs", None, "fcfs")
 
 
+class EngineConfig(StrictModel):
+    """The engine's process: when it counts as stuck, and how often it is started again.
+
+    ``TLLM_WORKER_USE_SINGLE_PROCESS=1`` in the environment runs the engine in a thread of the
+    server's process instead; it is not started again then.
+    """
+
+    stall_seconds: float = Field(
+        120.0,
+        ge=2,
+        description="Seconds without a turn of the engine's loop after which it counts as stuck "
+        "and is killed. A turn takes as long as a step.",
+    )
+    max_restarts: int = Field(
+        5,
+        ge=0,
+        description="Most restarts of an engine that died within restart_window_seconds. 0: none.",
+    )
+    restart_window_seconds: float = Field(
+        600.0, gt=0, description="Seconds after which a restart no longer counts."
+    )
+    restart_delay_seconds: float = Field(
+        1.0,
+        ge=0,
+        description="Seconds before the second restart of the window; doubled for each further "
+        "one, to at most 30. The first restart does not wait.",
+    )
+
+
 def _none_is_default(value: Any) -> Any:
     return {} if value is None else value
 
@@ -295,6 +324,9 @@ class LlmArgs(StrictModel):
     )
     scheduler_config: Annotated[SchedulerConfig, BeforeValidator(_none_is_default)] = Field(
         default_factory=SchedulerConfig, description="Which requests run in a step."
+    )
+    engine_config: Annotated[EngineConfig, BeforeValidator(_none_is_default)] = Field(
+        default_factory=EngineConfig, description="The engine's process."
     )
 
     backend: str | None = inert("another backend than pytorch", "pytorch", None)

@@ -16,7 +16,14 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tensorrt_llm.errors import EngineError, EngineStoppedError, QueueFullError, RequestError
+from tensorrt_llm.errors import (
+    EngineDiedError,
+    EngineError,
+    EngineRestartingError,
+    EngineStoppedError,
+    QueueFullError,
+    RequestError,
+)
 from tensorrt_llm.llmapi.llm_args import describe_errors, describe_mistake
 from tensorrt_llm.logger import get_logger
 from tensorrt_llm.serve.openai_protocol import ErrorResponse
@@ -65,8 +72,10 @@ def describe(error: Exception) -> tuple[ErrorResponse, Mapping[str, str]]:
         return _body(501, str(error)), {}
     if isinstance(error, QueueFullError):
         return _body(429, str(error)), {"Retry-After": str(RETRY_AFTER_SECONDS)}
-    if isinstance(error, EngineStoppedError):
-        # Said once by whoever stopped it; the requests it took along need no traceback each.
+    if isinstance(error, EngineRestartingError):
+        return _body(503, str(error)), {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    if isinstance(error, EngineStoppedError | EngineDiedError):
+        # Said once by whoever ended it; the requests it took along need no traceback each.
         return _body(500, str(error)), {}
     _logger.error("a request failed: %s", error, exc_info=error)
     # Words of our own errors are meant for users; those of others may tell too much.

@@ -13,16 +13,23 @@ import numpy as np
 from transformers import AutoTokenizer
 
 from tensorrt_llm.executor.executor import GenerationExecutor
+from tensorrt_llm.executor.proxy import GenerationExecutorProxy
 from tensorrt_llm.executor.request import GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
+from tensorrt_llm.executor.worker import GenerationExecutorWorker
 from tensorrt_llm.inputs.data import ProcessedPrompt
 from tensorrt_llm.llmapi.llm_args import LlmArgs
 from tensorrt_llm.sampling_params import SamplingParams
 
 
 @contextmanager
-def running(checkpoint: Path, *, block_reuse: bool = True, **options: Any) -> Iterator[Any]:
-    """An executor on a checkpoint; options are those of ``LlmArgs``, ``kv_*`` go to the cache."""
+def running(
+    checkpoint: Path, *, block_reuse: bool = True, own_process: bool = False, **options: Any
+) -> Iterator[Any]:
+    """An executor on a checkpoint; options are those of ``LlmArgs``, ``kv_*`` go to the cache.
+
+    The engine runs in a thread here, for tests that look inside, unless ``own_process`` is set.
+    """
     cache = {name[3:]: options.pop(name) for name in list(options) if name.startswith("kv_")}
     cache.setdefault("max_tokens", 16_384)
     args = LlmArgs(
@@ -32,7 +39,8 @@ def running(checkpoint: Path, *, block_reuse: bool = True, **options: Any) -> It
         device=options.pop("device", "cpu"),
         **options,
     )
-    executor = GenerationExecutor.create(args, AutoTokenizer.from_pretrained(checkpoint))
+    kind = GenerationExecutorProxy if own_process else GenerationExecutorWorker
+    executor = kind(args, AutoTokenizer.from_pretrained(checkpoint))
     try:
         yield executor
     finally:

@@ -111,6 +111,10 @@ class EmbeddingStore:
             entry.pins += 1
         return entry.rows
 
+    def __contains__(self, key: EmbeddingKey | None) -> bool:
+        """Whether there are rows under a key; changes nothing."""
+        return key in self._pinned or key in self._idle
+
     def insert(self, key: EmbeddingKey, rows: torch.Tensor) -> bool:
         """Stores rows and pins them for the caller.
 

@@ -36,16 +36,32 @@ class ItemEncoder:
         self._store = store
         self.runs: dict[str, int] = dict.fromkeys(model.modalities, 0)
 
-    def provide(self, request: LlmRequest, begin: int, end: int) -> None:
+    def provide(self, request: LlmRequest, begin: int, end: int) -> set[int]:
         """Makes the rows of every item in the chunk ``[begin, end)`` available.
+
+        Returns:
+            Items that have neither rows nor encoder inputs here: if the chunk holds one, those
+            behind it are named too, so that all can be prepared side by side. Empty if the chunk
+            can run.
 
         Raises:
             EmbeddingMismatchError: If an encoder's rows do not fill the item's runs exactly.
             EngineError: If an encoder fails, or gives rows that are not finite numbers.
         """
+        missing = False
         for index, item in enumerate(request.items):
             if item.rows is None and item.touches(begin, end):
-                self._find_or_encode(request, index, item)
+                missing |= not self._find_or_encode(request, index, item)
+        if not missing:
+            return set()
+        return {
+            index
+            for index, item in enumerate(request.items)
+            if item.rows is None
+            and item.inputs is None
+            and item.touches(begin, request.prompt_len)
+            and _key(request, item) not in self._store
+        }
 
     def release_written(self, request: LlmRequest) -> None:
         """Gives back the rows of items whose last row is in the KV pool."""
@@ -58,17 +74,20 @@ class ItemEncoder:
         for item in request.items:
             self._give_back(item)
 
-    def _find_or_encode(self, request: LlmRequest, index: int, item: RequestItem) -> None:
-        key = None
-        if item.item.identity is not None:
-            key = EmbeddingKey(item.item.identity, request.request.cache_salt)
+    def _find_or_encode(self, request: LlmRequest, index: int, item: RequestItem) -> bool:
+        """Whether the item has its rows now; not if they must be encoded and cannot be yet."""
+        key = _key(request, item)
+        if key is not None:
             item.rows = self._store.acquire(key, item.item.num_rows, item.item.modality)
         if item.rows is not None:
             item.pinned = key
-            return
+            return True
+        if item.inputs is None:
+            return False
         item.rows = self._encode(request, index, item)
         if key is not None and self._store.insert(key, item.rows):
             item.pinned = key
+        return True
 
     def _encode(self, request: LlmRequest, index: int, item: RequestItem) -> torch.Tensor:
         modality, expected = item.item.modality, item.item.num_rows
@@ -99,3 +118,10 @@ class ItemEncoder:
         if item.pinned is not None:
             self._store.release(item.pinned)
         item.rows = item.pinned = None
+
+
+def _key(request: LlmRequest, item: RequestItem) -> EmbeddingKey | None:
+    """Where the store keeps the item's rows; nowhere if the item has no identity."""
+    if item.item.identity is None:
+        return None
+    return EmbeddingKey(item.item.identity, request.request.cache_salt)

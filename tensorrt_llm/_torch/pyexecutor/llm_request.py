@@ -4,18 +4,23 @@
 
 ```
 WAITING ──admit──▶ CONTEXT ──last prompt token written──▶ GENERATION ──stop──▶ FINISHED
-   └────────────────────┴──────────── cancel, error ────────────┴──────────────▶
+   │             ask │  ▲ all provided                         │                  ▲
+   │                 ▼  │                                      │                  │
+   │             WAITING_ITEMS                                 │                  │
+   └────────────────────┴──────────── cancel, error ───────────┴──────────────────┘
 ```
 
-WAITING holds nothing. CONTEXT and GENERATION hold blocks and, while rows are still needed, encoder
-rows. One release path, in the executor, leads to FINISHED.
+WAITING holds nothing. The other states hold blocks and, while rows are still needed, encoder rows.
+WAITING_ITEMS is for rows that have to be encoded from inputs that are not here: the door was asked
+to prepare those items. One release path, in the executor, leads to FINISHED.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,6 +42,7 @@ class RequestState(enum.Enum):
     """Where a request stands; see the module's picture."""
 
     WAITING = enum.auto()
+    WAITING_ITEMS = enum.auto()
     CONTEXT = enum.auto()
     GENERATION = enum.auto()
     FINISHED = enum.auto()
@@ -50,6 +56,7 @@ class RequestItem:
         item: What the input processor made.
         first: Prompt index of its first row.
         last: Prompt index of its last row.
+        inputs: What its encoder takes; None until the door has provided it.
         rows: Encoder rows ``[num_rows, hidden_size]`` once they were needed, until the last of
             them is written to the KV pool.
         pinned: Key of the store's entry that ``rows`` is; None if the request holds its own.
@@ -58,6 +65,7 @@ class RequestItem:
     item: ProcessedItem
     first: int
     last: int
+    inputs: Mapping[str, Any] | None
     rows: torch.Tensor | None = None
     pinned: EmbeddingKey | None = None
     _row_cumsum: torch.Tensor | None = None
@@ -66,7 +74,8 @@ class RequestItem:
     def of(cls, item: ProcessedItem) -> RequestItem:
         """Wraps an item."""
         final = item.runs[-1]
-        return cls(item, item.runs[0].position, final.position + final.length - 1)
+        inputs = item.encoder_inputs if item.inputs_at_hand else None
+        return cls(item, item.runs[0].position, final.position + final.length - 1, inputs)
 
     def touches(self, begin: int, end: int) -> bool:
         """Whether prompt tokens ``[begin, end)`` hold rows of it."""
@@ -77,17 +86,14 @@ class RequestItem:
     def params(
         self, begin: int, end: int, prompt_len: int, *, with_inputs: bool = False
     ) -> MultimodalParams:
-        """The contract's view of this item for the chunk ``[begin, end)``.
-
-        Encoder inputs only if asked for: looking at them may be what makes them.
-        """
+        """The contract's view of this item for the chunk ``[begin, end)``."""
         if self._row_cumsum is None:
             is_row = torch.zeros(prompt_len, dtype=torch.int64)
             for run in self.item.runs:
                 is_row[run.position : run.position + run.length] = 1
             self._row_cumsum = is_row.cumsum(0)
         return MultimodalParams(
-            multimodal_data=dict(self.item.encoder_inputs) if with_inputs else {},
+            multimodal_data=dict(self.inputs or {}) if with_inputs else {},
             multimodal_runtime=MultimodalRuntimeData(
                 past_seen_token_num=begin, chunk_end_pos=end, embed_mask_cumsum=self._row_cumsum
             ),
@@ -111,6 +117,7 @@ class LlmRequest:
         items: Media items in prompt order.
         media_runs: Their runs and identities for the block key; None without media.
         generator: Random stream of a sampled request.
+        missing_items: Items the door was asked to prepare and has not; it runs when there are none.
     """
 
     request_id: int
@@ -125,6 +132,7 @@ class LlmRequest:
     items: tuple[RequestItem, ...] = field(init=False)
     media_runs: MediaRunBuffers | None = field(init=False)
     generator: torch.Generator | None = None
+    missing_items: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         items = self.request.prompt.items

@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
@@ -56,6 +56,10 @@ class PyExecutor:
         scheduler: Chooses each step.
         sampler: Chooses tokens.
         stats: Where iterations are recorded.
+        request_items: Asks for encoder inputs of a request's items that are missing here; the
+            answer is ``provide_items`` or ``fail``. Called by the loop, must not wait.
+        on_turn: Called by the loop once a turn, after updates were pushed; a turn takes as long
+            as a step, or about a second where there is nothing to do.
     """
 
     def __init__(
@@ -68,6 +72,8 @@ class PyExecutor:
         scheduler: MicroBatchScheduler[LlmRequest],
         sampler: Sampler,
         stats: IterationStats,
+        request_items: Callable[[LlmRequest, Collection[int]], None],
+        on_turn: Callable[[], None] | None = None,
     ) -> None:
         self._engine = engine
         self._kv_cache = kv_cache
@@ -76,6 +82,8 @@ class PyExecutor:
         self._scheduler = scheduler
         self._sampler = sampler
         self._stats = stats
+        self._request_items = request_items
+        self._on_turn = on_turn
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._requests: dict[int, LlmRequest] = {}
         self._waiting: deque[LlmRequest] = deque()
@@ -83,7 +91,7 @@ class PyExecutor:
         self._generation: list[LlmRequest] = []
         self._updates: list[tuple[LlmRequest, GenerationUpdate]] = []
         self._admitted = self._completed = 0
-        self._stopping = False
+        self._stopping = self._nothing_to_run = False
         self._last_turn = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="trtllm-engine", daemon=True)
 
@@ -101,6 +109,25 @@ class PyExecutor:
         """Gives a request up; no effect if it has ended."""
         self._inbox.put(partial(self._cancel, request_id))
 
+    def provide_items(self, request_id: int, inputs: Mapping[int, Mapping[str, Any]]) -> None:
+        """Hands in encoder inputs that were asked for; no effect if the request has ended.
+
+        Args:
+            request_id: The request.
+            inputs: Encoder inputs by item.
+        """
+        self._inbox.put(partial(self._provide_items, request_id, inputs))
+
+    def fail(self, request_id: int, during: str, error: Exception) -> None:
+        """Ends a request with an error; no effect if it has ended.
+
+        Args:
+            request_id: The request.
+            during: What failed.
+            error: Why.
+        """
+        self._inbox.put(partial(self._fail_one, request_id, during, error))
+
     def call(self, function: Callable[[], _T]) -> Future[_T]:
         """Runs a function between two steps, in the loop's thread."""
         future: Future[_T] = Future()
@@ -116,24 +143,11 @@ class PyExecutor:
 
     def reset_reuse_state(self) -> Future[int]:
         """Forgets cached blocks and encoder rows; gives the number of blocks dropped."""
-
-        def reset() -> int:
-            self._store.clear()
-            return self._kv_cache.reset_reuse_state()
-
-        return self.call(reset)
+        return self.call(self.reset_reuse_state_now)
 
     def snapshot(self) -> Future[dict[str, Any]]:
         """Requests and caches as they are between two steps."""
-
-        def read() -> dict[str, Any]:
-            return {
-                "numActiveRequests": len(self._context) + len(self._generation),
-                "numQueuedRequests": len(self._waiting),
-                **cache_json(self._kv_cache.stats(), self._store.stats(), self._encoder.runs),
-            }
-
-        return self.call(read)
+        return self.call(self.snapshot_now)
 
     @property
     def num_waiting(self) -> int:
@@ -158,6 +172,22 @@ class PyExecutor:
 
     # ---- the loop's thread ------------------------------------------------------------------
 
+    def reset_reuse_state_now(self) -> int:
+        """As ``reset_reuse_state``, in the loop's thread."""
+        self._store.clear()
+        return self._kv_cache.reset_reuse_state()
+
+    def snapshot_now(self) -> dict[str, Any]:
+        """As ``snapshot``, in the loop's thread."""
+        return {
+            "numActiveRequests": len(self._context) + len(self._generation),
+            "numQueuedRequests": len(self._waiting),
+            "numRequestsWaitingForItems": sum(
+                request.state is RequestState.WAITING_ITEMS for request in self._context
+            ),
+            **cache_json(self._kv_cache.stats(), self._store.stats(), self._encoder.runs),
+        }
+
     def _run(self) -> None:
         try:
             while not self._stopping:
@@ -178,6 +208,8 @@ class PyExecutor:
         for request, update in self._updates:
             request.push(update)
         self._updates.clear()
+        if self._on_turn is not None:
+            self._on_turn()
 
     def _begin_stop(self) -> None:
         self._stopping = True
@@ -185,7 +217,7 @@ class PyExecutor:
     def _take_commands(self) -> None:
         """Runs what is in the inbox; waits a while for something if there is nothing to do."""
         try:
-            if not self._requests:
+            if not self._requests or self._nothing_to_run:
                 self._inbox.get(timeout=_IDLE_WAIT_SECONDS)()
             while True:
                 self._inbox.get_nowait()()
@@ -200,6 +232,21 @@ class PyExecutor:
         request = self._requests.get(request_id)
         if request is not None:
             self._finish(request, finish_reason="cancelled")
+
+    def _provide_items(self, request_id: int, inputs: Mapping[int, Mapping[str, Any]]) -> None:
+        request = self._requests.get(request_id)
+        if request is None:
+            return
+        for index, given in inputs.items():
+            request.items[index].inputs = given
+            request.missing_items.discard(index)
+        if request.state is RequestState.WAITING_ITEMS and not request.missing_items:
+            request.state = RequestState.CONTEXT
+
+    def _fail_one(self, request_id: int, during: str, error: Exception) -> None:
+        request = self._requests.get(request_id)
+        if request is not None:
+            self._fail([request], during, error)
 
     def _fail_all(self, error: TrtllmError) -> None:
         for request in list(self._requests.values()):
@@ -217,6 +264,10 @@ class PyExecutor:
         batch = self._scheduler.schedule(
             self._generation, self._context, self._waiting, self._admit
         )
+        # What waits for items, or for room, waits for what comes through the inbox.
+        self._nothing_to_run = not batch.all and not self._updates
+        if self._nothing_to_run:
+            return
         runnable = self._with_rows(batch)
         if runnable:
             self._step(runnable)
@@ -235,15 +286,20 @@ class PyExecutor:
         return admitted
 
     def _with_rows(self, batch: ScheduledBatch[LlmRequest]) -> list[ScheduledRequest[LlmRequest]]:
-        """The batch without the requests whose media could not be encoded; those have failed."""
+        """The batch without the requests that lack rows: encoding failed, or has to wait."""
         runnable = []
         for scheduled in batch.context:
             request = scheduled.request
             try:
                 begin = request.num_written
-                self._encoder.provide(request, begin, begin + scheduled.num_tokens)
+                missing = self._encoder.provide(request, begin, begin + scheduled.num_tokens)
             except Exception as error:
                 self._fail([request], "encoding", error)
+                continue
+            if missing:
+                request.state = RequestState.WAITING_ITEMS
+                request.missing_items = missing
+                self._request_items(request, sorted(missing))
             else:
                 runnable.append(scheduled)
         return [*runnable, *batch.generation]
@@ -330,7 +386,7 @@ class PyExecutor:
         if request.state is RequestState.WAITING:
             self._waiting.remove(request)
         else:
-            in_context = request.state is RequestState.CONTEXT
+            in_context = request.state is not RequestState.GENERATION
             (self._context if in_context else self._generation).remove(request)
             self._encoder.release(request)
             self._kv_cache.release(request)

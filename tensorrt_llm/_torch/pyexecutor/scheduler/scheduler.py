@@ -9,7 +9,7 @@ the KV pool can take a waiting one. It keeps nothing between steps.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -20,6 +20,10 @@ class Schedulable(Protocol):
     @property
     def num_to_write(self) -> int:
         """Tokens whose KV is not in the pool yet."""
+
+    @property
+    def missing_items(self) -> Collection[int]:
+        """Media items whose encoder inputs are on their way; it runs when there are none."""
 
 
 RequestT = TypeVar("RequestT", bound=Schedulable)
@@ -114,6 +118,8 @@ class MicroBatchScheduler(Generic[RequestT]):
         A request that has to run whole and does not fit ends the step: what comes after it must
         not keep it waiting.
         """
+        if request.missing_items:
+            return budget
         tokens = request.num_to_write
         if tokens > budget:
             if not self.enable_chunked_prefill or budget <= 0:

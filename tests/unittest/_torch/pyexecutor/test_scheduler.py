@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -17,6 +17,7 @@ from tensorrt_llm._torch.pyexecutor.scheduler import MicroBatchScheduler, Schedu
 class Work:
     num_to_write: int
     cached: int = 0
+    missing_items: set[int] = field(default_factory=set)
 
 
 def schedule(
@@ -63,6 +64,20 @@ def test_cached_tokens_cost_no_budget() -> None:
     batch, queue = schedule(waiting=[Work(100, cached=95), Work(100, cached=99)], chunked=False)
     assert [entry.num_tokens for entry in batch.context] == [5, 1]
     assert not queue
+
+
+def test_a_request_that_waits_for_items_lets_others_go_on_and_counts_as_running() -> None:
+    held, other = Work(10, missing_items={1}), Work(4)
+    waiting = [Work(3), Work(3)]
+    batch, queue = schedule(context=[held, other], waiting=waiting, batch=3)
+    assert [entry.request for entry in batch.context] == [other, waiting[0]]
+    assert list(queue) == waiting[1:]
+    held.missing_items.clear()
+    batch, _ = schedule(context=[held, other])
+    assert [(entry.request, entry.num_tokens) for entry in batch.context] == [
+        (held, 10),
+        (other, 4),
+    ]
 
 
 def test_a_request_without_room_is_not_overtaken() -> None:
