@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from tensorrt_llm.executor.proxy import GenerationExecutorProxy
 from tensorrt_llm.executor.request import GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
 from tensorrt_llm.executor.worker import GenerationExecutorWorker
-from tensorrt_llm.inputs.data import ProcessedPrompt
+from tensorrt_llm.inputs.data import DeferredInputs, ProcessedPrompt
 from tensorrt_llm.llmapi.llm_args import LlmArgs
 from tensorrt_llm.sampling_params import SamplingParams
 
@@ -60,6 +62,32 @@ def start(
     return executor.submit(
         GenerationRequest(prompt, SamplingParams(**{**options, **sampling}), cache_salt)
     )
+
+
+def deferred(prompt: ProcessedPrompt, load: Callable[[int], Any] | None = None) -> ProcessedPrompt:
+    """The prompt with encoder inputs that are made on demand; ``load`` may wait, count or fail."""
+
+    def inputs(index: int) -> DeferredInputs:
+        def make() -> Any:
+            if load is not None:
+                load(index)
+            return prompt.items[index].encoder_inputs
+
+        return DeferredInputs(make)
+
+    items = tuple(
+        dataclasses.replace(item, encoder_inputs=inputs(index))
+        for index, item in enumerate(prompt.items)
+    )
+    return dataclasses.replace(prompt, items=items)
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 60) -> None:
+    """Waits for something to become true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.01)
 
 
 def text_prompt(ids: list[int] | np.ndarray) -> ProcessedPrompt:
