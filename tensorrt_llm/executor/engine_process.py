@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -39,11 +40,20 @@ class StopSignal:
     """Cuts waiting short. ``set`` may be called from any thread."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self.descriptor = os.eventfd(0)
 
     def set(self) -> None:
         """From now on ``wait_for`` raises."""
-        os.eventfd_write(self.descriptor, 1)
+        with self._lock:
+            if self.descriptor >= 0:
+                os.eventfd_write(self.descriptor, 1)
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        with self._lock:
+            os.close(self.descriptor)
+            self.descriptor = -1
 
     def wait_for(self, descriptor: int | None, seconds: float | None) -> bool:
         """Waits until a descriptor is readable.
@@ -216,4 +226,9 @@ class HostProcess:
 
 def _environment() -> dict[str, str]:
     paths = [str(_PACKAGE_ROOT), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        # numpy's pool of threads, which the engine has no use for, would be there to be forked.
+        "OPENBLAS_NUM_THREADS": "1",
+    }

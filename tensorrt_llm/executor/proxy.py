@@ -174,8 +174,12 @@ class GenerationExecutorProxy(GenerationExecutor):
         self._sent += 1
 
     def _hand_over(self, resolved: ResolvedRequest, result: GenerationResult) -> None:
+        with self._lock:
+            channel = self._channel if result.request_id in self._results else None
+        if channel is None:  # the engine it was meant for has died, and the result says so
+            return
         try:
-            self._send(Submit.of(result.request_id, resolved))
+            channel.send(Submit.of(result.request_id, resolved))
         except BaseException:
             with self._lock:
                 if self._results.pop(result.request_id, None) is not None:
@@ -194,7 +198,7 @@ class GenerationExecutorProxy(GenerationExecutor):
             self._check_open()
             number = next(self._call_numbers)
             self._calls[number] = future
-        self._send(Call(number, name))
+            self._send(Call(number, name))
         return future.result()
 
     def _provide(self, request_id: int, index: int, inputs: Mapping[str, Any]) -> None:
@@ -220,6 +224,7 @@ class GenerationExecutorProxy(GenerationExecutor):
             self._take_down(self._problem, EngineStoppedError("the engine has stopped"))
             if self._host is not None:
                 self._host.close()
+            self._stop.close()
             if not self._started.done():
                 self._started.set_exception(EngineStoppedError("the engine was stopped"))
 
