@@ -17,6 +17,7 @@ pickled.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -158,6 +159,7 @@ class Submit(_Message, frozen=True):
     Attributes:
         request_id: Its number.
         token_ids: int32, in the machine's byte order.
+        fields: All other fields of the ``GenerationRequest``, plain values by name.
     """
 
     request_id: int
@@ -165,7 +167,7 @@ class Submit(_Message, frozen=True):
     items: list[Item]
     adapter_mode: str
     sampling_params: SamplingParams
-    cache_salt: str | None
+    fields: dict[str, Any]
     max_new_tokens: int
     stop_token_ids: frozenset[int]
 
@@ -189,7 +191,11 @@ class Submit(_Message, frozen=True):
             items=[_pack_item(item) for item in request.prompt.items],
             adapter_mode=request.prompt.adapter_mode,
             sampling_params=sampling,
-            cache_salt=request.cache_salt,
+            fields={
+                field.name: getattr(request, field.name)
+                for field in dataclasses.fields(request)
+                if field.name not in ("prompt", "sampling_params")
+            },
             max_new_tokens=resolved.max_new_tokens,
             stop_token_ids=resolved.stop_token_ids,
         )
@@ -201,7 +207,7 @@ class Submit(_Message, frozen=True):
             items=tuple(_unpack_item(item) for item in self.items),
             adapter_mode=self.adapter_mode,
         )
-        request = GenerationRequest(prompt, self.sampling_params, self.cache_salt)
+        request = GenerationRequest(prompt, self.sampling_params, **self.fields)
         return ResolvedRequest(request, self.max_new_tokens, self.stop_token_ids)
 
 
