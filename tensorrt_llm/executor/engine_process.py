@@ -98,11 +98,6 @@ class EngineProcess:
         """Takes the addresses away, which nobody needs any more."""
         self._listener.remove_folder()
 
-    @property
-    def ended(self) -> bool:
-        """Whether the process has ended."""
-        return bool(select.select([self.descriptor], [], [], 0)[0])
-
     def kill(self) -> None:
         """Ends the process, whatever it does."""
         with contextlib.suppress(ProcessLookupError):
@@ -115,6 +110,8 @@ class EngineProcess:
     def close(self) -> None:
         """Ends the process if it has not, and the connection."""
         self.kill()
+        # Its parent takes note of the end; without that it would stay in the list of processes.
+        self.how_it_ended()
         self._listener.remove_folder()
         self.channel.close()
         os.close(self.descriptor)
@@ -152,7 +149,7 @@ class HostProcess:
             self._control.close()
             raise EngineError(f"no engine process can be started: {error.strerror}") from error
         try:
-            message, _ = self._receive(None)
+            message, _ = self._receive()
             assert isinstance(message, HostReady)
         except BaseException:
             self.close()
@@ -181,7 +178,7 @@ class HostProcess:
                     raise EngineError(f"the engine's host is gone: {error.strerror}") from error
             answer = None
             while not isinstance(answer, Launched):
-                answer, received = self._receive(None)
+                answer, received = self._receive()
         except BaseException:
             listener.close()
             raise
@@ -191,9 +188,12 @@ class HostProcess:
         """Says how an engine ended."""
         end = time.monotonic() + _REPORT_SECONDS
         try:
-            while pid not in self._statuses and time.monotonic() < end:
-                self._receive(end - time.monotonic())
-        except (EngineError, TimeoutError, StopRequestedError):
+            while pid not in self._statuses:
+                left = max(end - time.monotonic(), 0)
+                if not select.select([self._control], [], [], left)[0]:
+                    break
+                self._take()
+        except EngineError:  # the host has ended as well
             pass
         status = self._statuses.get(pid)
         if status is None:
@@ -208,9 +208,11 @@ class HostProcess:
         self._process.kill()
         self._process.wait()
 
-    def _receive(self, seconds: float | None) -> tuple[FromHost, list[int]]:
-        if not self._stop.wait_for(self._control.fileno(), seconds):
-            raise TimeoutError
+    def _receive(self) -> tuple[FromHost, list[int]]:
+        self._stop.wait_for(self._control.fileno(), None)
+        return self._take()
+
+    def _take(self) -> tuple[FromHost, list[int]]:
         try:
             data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
         except OSError:

@@ -34,7 +34,12 @@ from tensorrt_llm.executor.messages import ToDoor, ToEngine
 SHARED_BYTES = 2**18
 """From this size on, a message's tensors go through a memory file."""
 
+FOLDER_PREFIX = "trtllm-engine-"
+"""How the names of the folders with the addresses begin."""
+
 _TENSOR = 1
+# The kernel takes 107 bytes for the name of a socket in it.
+_MAX_FOLDER_NAME = 90
 # Vector instructions want no less.
 _ALIGNMENT = 64
 _GOODBYE_MS = 2000
@@ -198,8 +203,7 @@ class Listener:
     """The door's end of a connection before the engine has taken the other."""
 
     def __init__(self) -> None:
-        # Readable by this user only.
-        self.folder = tempfile.mkdtemp(prefix="trtllm-")
+        self.folder = _private_folder()
         self._context = zmq.Context()
         self._sender, self._receiver = _sockets(self._context)
         self._sender.bind(_address(self.folder, "requests"))
@@ -233,6 +237,15 @@ def connect(folder: str, segments: socket.socket) -> Channel[ToDoor, ToEngine]:
     receiver.connect(_address(folder, "requests"))
     sender.connect(_address(folder, "results"))
     return Channel(context, sender, receiver, segments, ToEngine)
+
+
+def _private_folder() -> str:
+    """A new folder that only this user can enter, with a name short enough for a socket's."""
+    folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
+    if len(folder) > _MAX_FOLDER_NAME:
+        os.rmdir(folder)
+        folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir="/tmp")
+    return folder
 
 
 def _sockets(context: zmq.Context) -> tuple[zmq.Socket, zmq.Socket]:

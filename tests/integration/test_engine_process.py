@@ -17,8 +17,11 @@ import httpx
 import psutil
 import pytest
 from support.chat_oracle import content_json
+from support.engine import wait_until
 from support.media import clip, picture
 from support.server import Server
+
+from tensorrt_llm.executor.ipc import FOLDER_PREFIX
 
 STALL_SECONDS = 6
 # From the end of the engine's process to the last byte of a stream; generous for a busy machine.
@@ -154,7 +157,9 @@ def test_a_stuck_engine_is_replaced_and_health_never_waits_for_it(server: Server
 
 
 def traces() -> tuple[set[str], set[str]]:
-    temporary = {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("trtllm-")}
+    temporary = {
+        name for name in os.listdir(tempfile.gettempdir()) if name.startswith(FOLDER_PREFIX)
+    }
     return set(os.listdir("/dev/shm")), temporary
 
 
@@ -184,7 +189,7 @@ def test_whatever_ends_the_server_nothing_of_it_stays(
         assert len(family) >= (1 if when == "loading" else 2)
         if when == "loading":
             ended(server, family, number)
-            assert traces() == before
+            wait_until(lambda: traces() == before, "nothing is left", 10)
             return
         with server.open_stream(LONG) as events, contextlib.suppress(httpx.TransportError):
             next(events)
@@ -192,7 +197,7 @@ def test_whatever_ends_the_server_nothing_of_it_stays(
                 engine_of(server).suspend()
             ended(server, family, number)
             list(events)
-    assert traces() == before
+    wait_until(lambda: traces() == before, "nothing is left", 10)
 
 
 def ended(server: Server, family: list[psutil.Process], number: signal.Signals) -> None:

@@ -176,6 +176,16 @@ def test_only_this_user_can_enter_and_nothing_stays_once_connected() -> None:
     door.close()
 
 
+def test_a_long_name_of_the_temporary_folder_does_not_matter(tmp_path, monkeypatch) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr(ipc.tempfile, "tempdir", str(long))
+    with connected() as (door, engine):
+        door.send(Cancel(1))
+        assert receive(engine) == Cancel(1)
+    assert list(long.iterdir()) == []
+
+
 def test_a_listener_that_is_given_up_leaves_nothing() -> None:
     before = len(os.listdir("/proc/self/fd"))
     listener = Listener()

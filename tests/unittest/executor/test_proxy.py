@@ -34,6 +34,7 @@ from tensorrt_llm.errors import (
     QueueFullError,
 )
 from tensorrt_llm.executor.executor import SINGLE_PROCESS_VARIABLE, GenerationExecutor
+from tensorrt_llm.executor.ipc import FOLDER_PREFIX
 from tensorrt_llm.executor.proxy import GenerationExecutorProxy
 from tensorrt_llm.executor.worker import GenerationExecutorWorker
 from tensorrt_llm.llmapi.llm_args import LlmArgs
@@ -311,7 +312,7 @@ def test_shutdown_fails_what_runs_and_leaves_no_process(llama_checkpoint) -> Non
             start(executor, words(1), 1)
         executor.shutdown()
     assert not any(process.is_running() for process in processes)
-    assert leftovers() == before
+    wait_until(lambda: leftovers() == before, "nothing is left", 10)
 
 
 def test_a_checkpoint_that_cannot_be_loaded_says_why(llama_checkpoint, tmp_path) -> None:
@@ -326,12 +327,14 @@ def test_a_checkpoint_that_cannot_be_loaded_says_why(llama_checkpoint, tmp_path)
         running(folder, own_process=True),
     ):
         pass
-    assert leftovers() == before
+    wait_until(lambda: leftovers() == before, "nothing is left", 10)
 
 
 def leftovers() -> tuple[Any, ...]:
     """What an engine could leave behind: shared memory, temporary folders, processes, threads."""
-    temporary = {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("trtllm-")}
+    temporary = {
+        name for name in os.listdir(tempfile.gettempdir()) if name.startswith(FOLDER_PREFIX)
+    }
     engines = sorted(
         process.pid for process in psutil.Process().children(recursive=True) if engine_like(process)
     )
@@ -371,4 +374,4 @@ def test_an_owner_that_is_killed_takes_everything_along(llama_checkpoint, stoppe
             os.kill(processes[0].pid, signal.SIGSTOP)
         owner.kill()
     wait_until(lambda: not any(p.is_running() for p in processes), "both have ended", 10)
-    assert leftovers() == before
+    wait_until(lambda: leftovers() == before, "nothing is left", 10)
