@@ -16,7 +16,7 @@ TYPED = $(filter-out tests,$(CHECKED))
 .DEFAULT_GOAL := help
 # The targets share .venv and build/, and the order of the tests is part of the output.
 .NOTPARALLEL:
-.PHONY: help setup demo test sanitize fuzz mutants test-cpp test-python lint format clean distclean
+.PHONY: help setup demo test sanitize fuzz mutants peers test-cpp test-python lint format clean distclean
 
 help:  ## List the commands
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -24,6 +24,8 @@ help:  ## List the commands
 	@echo 'Variables: PYTHON=python3.12   the Python that .venv is made with'
 	@echo '           SYSTEM_SITE=1       use the torch that this Python already has'
 	@echo '           TORCH_INDEX=URL     an extra package index to take torch from'
+	@echo '           RIVALS_DIR=FOLDER   where make peers puts them (build/rivals)'
+	@echo '           PEERS=vllm          which of them make peers makes'
 	@echo '           TESTS=tests/unittest/inputs   what make test-python runs'
 
 setup:  ## Make .venv, build the extension module, install (seconds when nothing changed)
@@ -39,14 +41,18 @@ test-cpp: setup  ## Build and run the C++ tests only
 	PYTHON="$(CURDIR)/$(BIN)/python" cpp/run_tests.sh
 
 sanitize: setup  ## Run the C++ tests under ASan and UBSan, then those with threads under TSan
-	PYTHON="$(CURDIR)/$(BIN)/python" SANITIZE=address,undefined cpp/run_tests.sh
-	PYTHON="$(CURDIR)/$(BIN)/python" SANITIZE=thread cpp/run_tests.sh -R 'Threads|kvCacheManagerTest'
+	PYTHON="$(CURDIR)/$(BIN)/python" SANITIZE=address,undefined TRTLLM_FUZZ_STEPS=$(or $(FUZZ_STEPS),500) \
+		cpp/run_tests.sh
+	PYTHON="$(CURDIR)/$(BIN)/python" SANITIZE=thread CPP_TESTS=kvCacheManagerThreadsTest cpp/run_tests.sh
 
 fuzz: setup  ## Run the libFuzzer target for FUZZ_SECONDS (60); needs clang++
 	PYTHON="$(CURDIR)/$(BIN)/python" cpp/run_fuzzer.sh $(or $(FUZZ_SECONDS),60)
 
 mutants: setup  ## Leave out each part of the block key in turn and see that a test fails
 	$(BIN)/python scripts/mutate_block_key.py
+
+peers:  ## Make the environments of the rivals that benchmarks run beside ours (minutes; no test needs them)
+	@RIVALS_DIR="$(RIVALS_DIR)" $(PYTHON) scripts/setup_peers.py $(PEERS)
 
 test-python: setup  ## Run the Python tests only
 	$(BIN)/python -m pytest $(TESTS)
@@ -62,9 +68,10 @@ format: setup  ## Format Python and C++, and apply the lint fixes that are safe
 	$(BIN)/ruff format $(CHECKED)
 	$(BIN)/clang-format -i $(CPP_SOURCES)
 
-clean:  ## Remove build outputs and caches, keep .venv
-	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+clean:  ## Remove build outputs and caches, keep .venv and the rivals' environments
+	find build -mindepth 1 -maxdepth 1 ! -name rivals -exec rm -rf {} + 2>/dev/null || true
+	rm -rf dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-distclean: clean  ## Remove .venv as well
-	rm -rf $(VENV)
+distclean: clean  ## Remove those as well
+	rm -rf $(VENV) build

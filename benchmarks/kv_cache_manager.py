@@ -4,15 +4,17 @@
 
     python benchmarks/kv_cache_manager.py [--pool N]... [--seconds S] [--json FILE]
 
-A request has 4096 tokens in blocks of 32; its first 115 blocks, with an image of 1024 rows among
-them, are one of 8 families', the rest is its own. Timed is what the engine's loop does with it
-through Python: match and allocate, commit, free, key hashing and the media's description included;
-making the tokens is not. With events on, all new blocks are named once a batch. One thread;
-requests come in batches of 16, for one row in single calls. Pools are full, so that every new
-block evicts one, or half full. Each answer is checked in the same run. The figure is the best
-hundredth of the time: on a shared machine the others are noise.
+Requests are those of ``shared_prefix.py``. Timed is what the engine's loop does with one through
+Python: match and allocate, commit, free, key hashing and the media's description included; making
+the tokens is not. With events on they are recorded and nobody asks for them; in the rows with a
+reader every batch's events are taken as JSON, which is when blocks are named. One thread; requests
+come in batches of 16, for one row in single calls. Pools are full, so that every new block evicts
+one, or half full. Each answer is checked in the same run. The figure is the best hundredth of the
+time: on a shared machine the others are noise.
 
-Rivals run where their own virtual environment exists (``RIVALS``), and are "not run" otherwise.
+Rivals get the same requests, one by one as their engines take them, where ``make peers`` has made
+their environments, and are "not run" otherwise. Ours is timed again before and after each, so that
+a ratio compares figures of the same minutes.
 """
 
 from __future__ import annotations
@@ -31,25 +33,27 @@ from typing import Any
 import click
 import numpy as np
 
+if __package__ in (None, ""):  # run as a script
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.rivals import ROOT, RivalFailed, ask, interpreter
+from benchmarks.shared_prefix import (
+    IMAGE_POSITION,
+    IMAGE_ROWS,
+    OWN_BLOCKS,
+    PROMPT_BLOCKS,
+    PROMPT_LENGTH,
+    SHARED_TOKENS,
+    TOKENS_PER_BLOCK,
+    BestHundredth,
+    Prompts,
+)
 from tensorrt_llm.bindings import KVCacheManager, MediaBatch, MediaRuns, ReuseScope
 
-ROOT = Path(__file__).resolve().parents[1]
-TOKENS_PER_BLOCK = 32
-PROMPT_LENGTH = 4096
-PROMPT_BLOCKS = PROMPT_LENGTH // TOKENS_PER_BLOCK
-SHARED_BLOCKS = 115
-SHARED_TOKENS = SHARED_BLOCKS * TOKENS_PER_BLOCK
-OWN_BLOCKS = PROMPT_BLOCKS - SHARED_BLOCKS
-FAMILIES = 8
-IMAGE_POSITION, IMAGE_ROWS = 512, 1024
 BATCH = 16
 EVENTS = 256  # kept; the older ones are dropped, as where nobody fetches them
-
-# Name, the interpreter of its virtual environment, and what is timed there.
-RIVALS = (
-    ("vLLM", "build/rivals/vllm/bin/python", "KVCacheManager with block hashing, same work"),
-    ("SGLang", "build/rivals/sglang/bin/python", "Rust prefix tree with events, same work"),
-)
+RIVALS = ("vLLM", "SGLang")
+RIVAL_POOL = 100_000
 
 
 @dataclass(frozen=True)
@@ -62,21 +66,20 @@ class Row:
     requests_per_s: float
     ns_per_block: float
     batch: int
+    reader: bool
 
 
 class Workload:
     """A manager and requests for it."""
 
-    def __init__(self, pool_blocks: int, events: bool, batch: int) -> None:
+    def __init__(self, pool_blocks: int, events: bool, batch: int, reader: bool) -> None:
         self.manager = KVCacheManager(
             pool_blocks, TOKENS_PER_BLOCK, event_buffer_max_size=EVENTS if events else 0
         )
         self.events = events
+        self.reader = reader
         self.batch = batch
-        self.random = np.random.default_rng(20_261)
-        size = (FAMILIES, SHARED_TOKENS)
-        self.families = self.random.integers(0, 200_000, size, np.int32)
-        self.digests = self.random.integers(0, 256, (FAMILIES, 32), np.uint8)
+        self.prompts = Prompts()
         self.ids = np.arange(batch, dtype=np.int64)
         self.offsets = np.arange(batch + 1, dtype=np.int64)
         self.token_offsets = self.offsets * PROMPT_LENGTH
@@ -96,13 +99,9 @@ class Workload:
 
     def run(self) -> float:
         """Seconds for one batch."""
-        chosen = self.random.integers(0, FAMILIES, self.batch)
-        tokens = np.empty((self.batch, PROMPT_LENGTH), np.int32)
-        tokens[:, :SHARED_TOKENS] = self.families[chosen]
-        own = (self.batch, PROMPT_LENGTH - SHARED_TOKENS)
-        tokens[:, SHARED_TOKENS:] = self.random.integers(0, 200_000, own, np.int32)
+        chosen, tokens = self.prompts.draw(self.batch)
         flat = tokens.reshape(-1)
-        digests = self.digests[chosen]
+        digests = self.prompts.digests[chosen]
         clock, manager, ones = time.perf_counter, self.manager, self.ones
         start = clock()
         media = MediaBatch(
@@ -123,7 +122,9 @@ class Workload:
         manager.commit_batch(self.ids, self.written)
         manager.free_batch(self.ids)
         if self.events:
-            manager.flush_events()  # names every block that is new since the last batch
+            manager.flush_events()
+        if self.reader:
+            manager.take_events(EVENTS)
         seconds = clock() - start
         right = cached == SHARED_TOKENS
         if not (right if self.full else right | (cached == 0)).all():
@@ -131,27 +132,26 @@ class Workload:
         return seconds
 
 
-def measure(pool_blocks: int, events: bool, evicting: bool, seconds: float, batch: int) -> Row:
+def measure(
+    pool_blocks: int, events: bool, evicting: bool, seconds: float, batch: int, reader: bool
+) -> Row:
     """Times one pool."""
-    workload = Workload(pool_blocks, events, batch)
+    workload = Workload(pool_blocks, events, batch, reader)
     workload.fill(evicting)
     evicted = workload.manager.stats().evicted_blocks
     before_full = max(1, pool_blocks // 4 // (batch * OWN_BLOCKS))
-    best, total, part, in_part, done = float("inf"), 0.0, 0.0, 0, 0
-    while total < seconds:
-        took = workload.run()
-        total, part, in_part, done = total + took, part + took, in_part + 1, done + 1
-        if part > seconds / 100:
-            best = min(best, part / in_part)
-            part, in_part = 0.0, 0
-        if not evicting and done % before_full == 0:
+    timer = BestHundredth(seconds)
+    while timer.running:
+        timer.add(workload.run())
+        if not evicting and timer.turns % before_full == 0:
             workload.fill(evicting)
     evicted = workload.manager.stats().evicted_blocks - evicted
-    expected = done * batch * OWN_BLOCKS if evicting else 0
+    requests = timer.turns * batch
+    expected = requests * OWN_BLOCKS if evicting else 0
     # The pool may have had room for less than one more request at the start.
     if not expected - OWN_BLOCKS <= evicted <= expected:
-        raise RuntimeError(f"{evicted} blocks evicted by {done * batch} requests")
-    per_request = best / batch
+        raise RuntimeError(f"{evicted} blocks evicted by {requests} requests")
+    per_request = timer.best / batch
     return Row(
         pool_blocks,
         events,
@@ -159,6 +159,7 @@ def measure(pool_blocks: int, events: bool, evicting: bool, seconds: float, batc
         round(1 / per_request),
         round(per_request * 1e9 / PROMPT_BLOCKS, 1),
         batch,
+        reader,
     )
 
 
@@ -189,21 +190,37 @@ def cpp_requests_per_s(pool_blocks: int, seconds: float) -> int | None:
     return int(json.loads(output)["requests_per_s"])
 
 
-def rivals() -> list[dict[str, Any]]:
-    """Each rival's own figures, from the script beside this one that its interpreter runs."""
-    found = []
-    for name, interpreter, what in RIVALS:
-        script = Path(__file__).with_name(f"rival_{name.lower()}.py")
-        row: dict[str, Any] = {"name": name, "version": None, "requests_per_s": None, "what": what}
-        if (ROOT / interpreter).exists() and script.exists():
-            output = subprocess.run(
-                [str(ROOT / interpreter), str(script)], check=True, capture_output=True, text=True
-            ).stdout
-            row.update(json.loads(output))
-        else:
-            row["what"] = f"not run: {what}"
-        found.append(row)
+def rivals(seconds: float) -> list[dict[str, Any]]:
+    """Each rival's figures beside ours of the same minutes; a row without where none are."""
+    found: list[dict[str, Any]] = []
+    for name in RIVALS:
+        none = {"name": name, "version": None, "requests_per_s": None}
+        python = interpreter(name)
+        if python is None:
+            found.append({**none, "what": "not run: its environment is absent (make peers)"})
+            continue
+        ours = [measure_rival_pool(seconds)]
+        options = ["--blocks", str(RIVAL_POOL), "--seconds", str(seconds * 2)]
+        try:
+            told = ask(python, f"benchmarks.rival_{name.lower()}", *options)
+        except RivalFailed as failure:
+            found.append({**none, "what": f"not run: {failure}"})
+            continue
+        ours.append(measure_rival_pool(seconds))
+        for row in told["rows"]:
+            best = max(figures[row["events"]] for figures in ours)
+            ratio = round(best / row["requests_per_s"], 2)
+            found.append(
+                {"name": name, "version": told["version"], **row, "ours": best, "ratio": ratio}
+            )
     return found
+
+
+def measure_rival_pool(seconds: float) -> dict[bool, float]:
+    """Our requests a second where rivals are measured, by whether events are on, and then read."""
+    return {
+        on: measure(RIVAL_POOL, on, True, seconds, BATCH, on).requests_per_s for on in (False, True)
+    }
 
 
 def machine() -> dict[str, Any]:
@@ -224,12 +241,22 @@ def machine() -> dict[str, Any]:
 def say(row: Row) -> None:
     """One line for people."""
     state = "evicting" if row.evicting else "half full"
-    events = "on" if row.events else "off"
+    events = "read" if row.reader else "on" if row.events else "off"
     click.echo(
-        f"{row.pool_blocks:>11,} blocks  {state:>9}  events {events:>3}  batch {row.batch:>2}  "
+        f"{row.pool_blocks:>11,} blocks  {state:>9}  events {events:>4}  batch {row.batch:>2}  "
         f"{row.requests_per_s:>9,.0f} requests/s  {row.ns_per_block:>6} ns a block",
         err=True,
     )
+
+
+def say_rival(row: dict[str, Any]) -> None:
+    """One line for people."""
+    line = f"{row['name']:>6} {row['version'] or ''}  "
+    if row["requests_per_s"] is not None:
+        events = "on" if row["events"] else "off"
+        line += f"events {events:>3}  {row['requests_per_s']:>9,.0f} requests/s  "
+        line += f"ours {row['ours']:>9,.0f}  {row['ratio']:>6.1f}x  "
+    click.echo(line + row["what"], err=True)
 
 
 @click.command()
@@ -240,15 +267,22 @@ def main(pools: tuple[int, ...], seconds: float, json_file: Path | None) -> None
     """Times the manager at several pool sizes."""
     both = (True, False)
     jobs = [
-        (pool, on, evicting, BATCH) for pool in pools for evicting in both for on in (False, True)
+        (pool, on, evicting, BATCH, False)
+        for pool in pools
+        for evicting in both
+        for on in (False, True)
     ]
     rows = []
-    for pool, events, evicting, batch in [*jobs, (100_000, False, True, 1)]:
-        rows.append(measure(pool, events, evicting, seconds, batch))
+    extra = [(100_000, True, True, BATCH, True), (100_000, False, True, 1, False)]
+    for pool, events, evicting, batch, reader in [*jobs, *extra]:
+        rows.append(measure(pool, events, evicting, seconds, batch, reader))
         say(rows[-1])
+    beside = rivals(seconds)
+    for rival in beside:
+        say_rival(rival)
     result = {
         "rows": [asdict(row) for row in rows],
-        "rivals": rivals(),
+        "rivals": beside,
         "cpp_requests_per_s": cpp_requests_per_s(100_000, seconds),
         "machine": machine(),
         "versions": {

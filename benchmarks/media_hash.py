@@ -6,8 +6,9 @@
 
 The first table gives the rate of a payload's digest beside that of the bare hash over as many
 contiguous bytes, and of the bare hash over a packed copy, which is made anew each time. Where
-``--vllm-python`` names the Python of an environment that has vLLM, its hasher gets the same objects
-in the same run. All use one thread.
+``make peers`` has made vLLM's environment, or ``--vllm-python`` names the Python of another one,
+its hasher gets the same objects in the same run. Bare hashes and vLLM's use one thread; our BLAKE3
+uses idle processors from 2 MiB on, so on a quiet machine it passes the bare one there.
 
 The second table gives the processor time of a request whose media was sent before, from the body of
 the HTTP request up to the engine's queue, where it is refused; client and network do not count. A
@@ -22,7 +23,6 @@ import hashlib
 import io
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -43,6 +43,8 @@ from rich.table import Table
 
 if __package__ in (None, ""):  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.rivals import RivalFailed, ask, interpreter
 
 MIB = 2**20
 SEED = 7
@@ -101,7 +103,7 @@ def packed(item: Any) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(item)).reshape(-1).view(np.uint8)
 
 
-def hash_rows(seconds: float, vllm: dict[str, float | None]) -> list[dict[str, Any]]:
+def hash_rows(seconds: float, vllm: dict[str, Any]) -> list[dict[str, Any]]:
     """Rates of every item under every algorithm, in 10^9 bytes of packed values a second."""
     from tensorrt_llm.inputs.multimodal_data import HASH_ALGORITHMS, MediaHasher
 
@@ -121,7 +123,9 @@ def hash_rows(seconds: float, vllm: dict[str, float | None]) -> list[dict[str, A
                 for key, work in times.items()
             }
             theirs = vllm.get(f"{name}/{algorithm}")
-            rows.append({"item": name, "algorithm": algorithm, **rates, "vllm_gb_per_s": theirs})
+            ratio = round(rates["gb_per_s"] / theirs, 2) if theirs else None
+            row = {"item": name, "algorithm": algorithm, **rates}
+            rows.append({**row, "vllm_gb_per_s": theirs, "ratio": ratio})
     return rows
 
 
@@ -147,20 +151,25 @@ def hash_copy(raw: Callable[[Any], bytes], item: Any) -> bytes:
     return raw(item.tobytes())
 
 
-def vllm_rates(python: str | None, seconds: float) -> dict[str, float | None]:
-    """vLLM's rates by item and algorithm, measured by its own Python."""
-    if python is None:
+def vllm_rates(python: str | None, seconds: float) -> dict[str, Any]:
+    """vLLM's rates by item and algorithm and its version, measured by its own Python, if any."""
+    chosen = python or interpreter("vLLM")
+    if chosen is None:
+        click.echo("vLLM not run: its environment is absent (make peers)", err=True)
         return {}
-    command = [python, __file__, "--inside-vllm", "--seconds", str(seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    try:
+        return ask(chosen, "benchmarks.media_hash", "--inside-vllm", "--seconds", str(seconds))
+    except RivalFailed as failure:
+        click.echo(f"vLLM not run: {failure}", err=True)
+        return {}
 
 
 def inside_vllm(seconds: float) -> None:
     """Runs in vLLM's environment; prints the rates as the last line."""
-    from vllm.multimodal.hasher import MultiModalHasher  # type: ignore[import-not-found]
+    import vllm
+    from vllm.multimodal.hasher import MultiModalHasher
 
-    rates = {}
+    rates: dict[str, Any] = {"version": vllm.__version__}
     for name, modality, item in objects():
         for algorithm in ("blake3", "sha256"):
             work = partial(
@@ -309,8 +318,10 @@ def main(
 
     with tempfile.TemporaryDirectory() as folder:
         repeat = repeat_rows(build_tiny(Path(folder) / "phi4mm"), turns)
-    rows = hash_rows(seconds, vllm_rates(vllm_python, seconds))
-    report = {"rows": rows, "repeat": repeat, "machine": machine(), "versions": versions()}
+    theirs = vllm_rates(vllm_python, seconds)
+    rows = hash_rows(seconds, theirs)
+    known = {**versions(), "vllm": theirs.get("version")}
+    report = {"rows": rows, "repeat": repeat, "machine": machine(), "versions": known}
     report["command"] = "python benchmarks/media_hash.py"
     show(report, Console(width=None if sys.stdout.isatty() else 120))
     if json_file is not None:

@@ -5,6 +5,7 @@
 # Configures, builds and runs the C++ unit tests in a debug build, where every operation checks the invariants.
 #   PYTHON=PATH     the interpreter whose pip, cmake and ninja are used; .venv/bin/python unless given
 #   SANITIZE=LIST   sanitizers for -fsanitize, for example address,undefined or thread
+#   CPP_TESTS=LIST  the test programs to build and run; all unless given
 # Arguments go to ctest.
 
 set -euo pipefail
@@ -18,5 +19,6 @@ PATH="$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$
 
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DTRTLLM_BUILD_PYTHON=OFF -DTRTLLM_BUILD_TESTS=ON \
   -DTRTLLM_SANITIZE="$sanitize" -DPython_EXECUTABLE="$python"
-cmake --build "$build" --parallel 2
-ctest --test-dir "$build" --output-on-failure --no-tests=error "$@"
+read -ra tests <<<"${CPP_TESTS:-}"
+cmake --build "$build" --parallel 2 ${tests:+--target "${tests[@]}"}
+ctest --test-dir "$build" --output-on-failure --no-tests=error ${tests:+-R "^($(IFS='|'; echo "${tests[*]}"))\$"} "$@"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""Does a test fail for each part of the block key that is left out?
+"""Does a test fail for each part of the block key, and of what guards its use, that is left out?
 
     python scripts/mutate_block_key.py [--only NAME]...
 
@@ -21,7 +21,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 COPY = ROOT / "build" / "mutants"
-TESTS = ("blockKeyTest", "blockStoreTest", "kvCacheManagerTest", "kvCacheEventsTest")
+TESTS = (
+    "blockKeyTest",
+    "blockStoreTest",
+    "kvCacheManagerTest",
+    "kvCacheEventsTest",
+    "kvCacheManagerPartialTest",
+    "kvCacheManagerTiersTest",
+    "kvCacheManagerMemoryFuzzTest",
+)
 SOURCES = "cpp/tensorrt_llm/batch_manager"
 KEY, STORE, TREE = (
     f"{SOURCES}/blockKey.cpp",
@@ -33,6 +41,19 @@ ADMISSION, LIFETIME = (
     f"{SOURCES}/kvCacheManagerLifetime.cpp",
 )
 EVENTS = f"{SOURCES}/kvCacheEvents.cpp"
+BLOCKS = f"{SOURCES}/kvCacheManagerBlocks.cpp"
+STORE_HEADER = "cpp/include/tensorrt_llm/batch_manager/blockStore.h"
+# The test that is likely to notice, built and run before the others.
+LIKELY = {
+    KEY: "blockKeyTest",
+    STORE: "blockStoreTest",
+    STORE_HEADER: "blockStoreTest",
+    TREE: "kvCacheManagerTest",
+    ADMISSION: "kvCacheManagerPartialTest",
+    LIFETIME: "kvCacheManagerTest",
+    BLOCKS: "kvCacheManagerTiersTest",
+    EVENTS: "kvCacheEventsTest",
+}
 
 
 @dataclass(frozen=True)
@@ -56,11 +77,11 @@ MUTATIONS = (
     Mutation("length", KEY, "&& length == other.length", ""),
     Mutation(
         "tokens",
-        STORE,
-        "|| std::memcmp(tokens(block), key.tokens.data(), mTokensPerBlock * sizeof(TokenId)) != 0",
+        STORE_HEADER,
+        "&& std::memcmp(own, key.tokens.data(), mTokensPerBlock * sizeof(TokenId)) == 0",
         "",
     ),
-    Mutation("media", STORE, "record.numSpans != key.media.size()", "false"),
+    Mutation("media", STORE_HEADER, "numSpans == key.media.size()", "true"),
     Mutation("parent", TREE, "record.parent == parent && mStore", "mStore"),
     Mutation("salt", KEY, "return cacheSalt == other.cacheSalt && ", "return "),
     Mutation("adapter id", KEY, "adapterId == other.adapterId && ", ""),
@@ -89,6 +110,109 @@ MUTATIONS = (
         "media.firstUnidentified().value_or(",
         "std::optional<std::int64_t>{}.value_or(",
     ),
+    Mutation(
+        "items without identity, generated",
+        LIFETIME,
+        "std::min(full, sequence.shareableBlocks)",
+        "full",
+    ),
+    Mutation(
+        "items without identity, partial",
+        ADMISSION,
+        "std::min(mMatch.shareableBlocks, blocksFor(length))",
+        "blocksFor(length)",
+    ),
+    Mutation("partial: media", STORE, "    return cut;", "    return common;"),
+    Mutation(
+        "partial: last token is computed",
+        ADMISSION,
+        "static_cast<std::size_t>(length - 1 - begin)",
+        "static_cast<std::size_t>(length - begin)",
+    ),
+    Mutation("taken over: leaves only", ADMISSION, "idle && mTree.isLeaf(block)", "idle"),
+    Mutation(
+        "taken over: nobody holds it",
+        ADMISSION,
+        "record.state == BlockState::kCached && !record.onHost;",
+        "!record.onHost;",
+    ),
+    Mutation(
+        "kept tail: written tokens only",
+        LIFETIME,
+        "mStore.cutTokens(tail, static_cast<std::size_t>(numTokens), mSpans);",
+        "",
+    ),
+    Mutation(
+        "kept tail: identity",
+        LIFETIME,
+        "numTokens <= 0 || static_cast<std::int64_t>(index) >= ending.shareableBlocks",
+        "numTokens <= 0",
+    ),
+    Mutation(
+        "kept tail: media is cut",
+        STORE,
+        "span.length = std::min(span.length, end - span.blockOffset);",
+        "",
+    ),
+    Mutation("freed without keeping", LIFETIME, "!ending.keep && mPolicy", "false && mPolicy"),
+    Mutation("fork: copy of what is written", LIFETIME, "; numWritten != 0)", "; numWritten < 0)"),
+    Mutation(
+        "fork: written blocks only are shared",
+        LIFETIME,
+        "static_cast<std::size_t>(from.numWritten / tokensPerBlock())",
+        "static_cast<std::size_t>(from.numTokens / tokensPerBlock())",
+    ),
+    Mutation(
+        "rewind: not below what is committed",
+        LIFETIME,
+        "std::max(target.promptLength, target.numWritten)",
+        "target.promptLength",
+    ),
+    Mutation(
+        "copies: rewind keeps what is read",
+        LIFETIME,
+        "mCopies.isDone(target.ticket) && target",
+        "target",
+    ),
+    Mutation(
+        "copies: the ended wait", LIFETIME, "mCopies.isDone(ending.ticket)", "ending.ticket >= 0"
+    ),
+    Mutation(
+        "copies: new blocks wait",
+        BLOCKS,
+        "sequence.ticket = mCopies.next(); // what lay there is being read",
+        "",
+    ),
+    Mutation(
+        "copies: equal block being offloaded",
+        LIFETIME,
+        "stillCopiedToHost || ownIsInCopy",
+        "ownIsInCopy",
+    ),
+    Mutation(
+        "tiers: what is on the host is fetched", ADMISSION, "onboard(mMatch.blocks[index]);", ""
+    ),
+    Mutation(
+        "tiers: least priority",
+        BLOCKS,
+        "cached && mStore[block].level >= mOffloadMinPriority",
+        "cached",
+    ),
+    Mutation(
+        "retention: falls back",
+        BLOCKS,
+        "    mStore[block].priority = kDefaultPriority;\n    auto const level",
+        "    auto const level",
+    ),
+    Mutation(
+        "retention: of what is found", ADMISSION, "added.retention && index", "false && index"
+    ),
+    Mutation(
+        "reset: sequences forget",
+        LIFETIME,
+        "        sequence.shareableBlocks = 0;\n",
+        "",
+    ),
     Mutation("name: parent", EVENTS, "writer.bytes(parent.data(), parent.size());", ""),
     Mutation("name: row offset", EVENTS, "static_cast<std::uint64_t>(span.rowOffset), 8", "0, 8"),
     Mutation("name: salt", EVENTS, "writer.text(scope.cacheSalt.value_or(std::string{}));", ""),
@@ -101,9 +225,9 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def build() -> str:
-    """Builds the tests; gives what went wrong."""
-    made = run("cmake", "--build", str(COPY / "build"), "--parallel", "2", "--target", *TESTS)
+def build(*tests: str) -> str:
+    """Builds tests; gives what went wrong."""
+    made = run("cmake", "--build", str(COPY / "build"), "--parallel", "2", "--target", *tests)
     return "" if made.returncode == 0 else made.stdout + made.stderr
 
 
@@ -122,17 +246,23 @@ def prepare() -> None:
     options = ["-DCMAKE_BUILD_TYPE=Debug", "-DTRTLLM_BUILD_PYTHON=OFF", "-DTRTLLM_BUILD_TESTS=ON"]
     options += [f"-DPython_EXECUTABLE={sys.executable}"]
     made = run("cmake", "-S", str(COPY), "-B", str(COPY / "build"), "-G", "Ninja", *options)
-    problem = (made.stdout + made.stderr if made.returncode else "") or build()
+    problem = (made.stdout + made.stderr if made.returncode else "") or build(*TESTS)
     if problem:
         raise SystemExit(f"the unchanged copy does not build:\n{problem}")
 
 
-def first_failure() -> str | None:
-    """The first test program that fails, or that crashes or hangs."""
-    for test in TESTS:
+def first_failure(likely: str = TESTS[0]) -> str | None:
+    """The first test program that fails, crashes or hangs; the likely one is tried first."""
+    environment = {**os.environ, "TRTLLM_FUZZ_STEPS": "500"}
+    for test in sorted(TESTS, key=lambda name: name != likely):
+        problem = build(test)
+        if problem:
+            raise SystemExit(f"{test} does not build:\n{problem}")
         program = COPY / "build" / "cpp" / "tests" / test
         try:
-            finished = subprocess.run([str(program)], capture_output=True, check=False, timeout=120)
+            finished = subprocess.run(
+                [str(program)], env=environment, capture_output=True, check=False, timeout=120
+            )
         except subprocess.TimeoutExpired:
             return f"{test} (hangs)"
         if finished.returncode != 0:
@@ -150,10 +280,7 @@ def try_mutation(mutation: Mutation) -> str | None:
     target = COPY / mutation.file
     target.write_text(original.replace(mutation.old, mutation.new))
     try:
-        problem = build()
-        if problem:
-            raise SystemExit(f"{mutation.name}: the mutant does not build:\n{problem}")
-        return first_failure()
+        return first_failure(LIKELY[mutation.file])
     finally:
         target.write_text(original)
 

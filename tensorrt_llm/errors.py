@@ -13,6 +13,7 @@ TrtllmError
 │   └── PlaceholderMismatchError       placeholders in the prompt and media items disagree
 ├── ConfigurationError (ValueError)    the options or the checkpoint are at fault: at start
 ├── QueueFullError                     HTTP 429
+├── DeadlineExceededError              the request's own time limit: HTTP 408
 └── EngineError (RuntimeError)         our own fault: HTTP 500
     ├── EmbeddingMismatchError         encoder rows and placeholder run disagree
     ├── EngineStoppedError             the engine is shut down or its loop has ended
@@ -108,6 +109,18 @@ class ConfigurationError(TrtllmError, ValueError):
 
 class QueueFullError(TrtllmError):
     """The waiting queue is at its bound."""
+
+
+class DeadlineExceededError(TrtllmError):
+    """A request was not complete when the time it was given was over.
+
+    Args:
+        timeout: Seconds it was given.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__(f"the request was not complete within its {timeout:g} s")
+        self.timeout = timeout
 
 
 class EngineError(TrtllmError, RuntimeError):

@@ -15,6 +15,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import hypothesis
 import pytest
 from support.checkpoints import build_checkpoint
+from support.families import FAMILIES, Family
 
 # Wall time on a busy machine says nothing about an example, so it fails none; a failure prints how
 # to run that very example again.
@@ -48,3 +49,15 @@ def llama_checkpoint(checkpoint_root: Path) -> Path:
 def phi4mm_checkpoint(checkpoint_root: Path) -> Path:
     """A tiny Phi-4-multimodal."""
     return build_checkpoint("phi4mm", checkpoint_root)
+
+
+@pytest.fixture(scope="session", params=FAMILIES, ids=str)
+def family(request: pytest.FixtureRequest) -> Family:
+    """Each multimodal family in turn."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def family_checkpoint(family: Family, checkpoint_root: Path) -> Path:
+    """A tiny checkpoint of the family."""
+    return build_checkpoint(family.name, checkpoint_root)

@@ -4,7 +4,7 @@
 //! \file kvCacheManagerBenchmark.cpp
 //! Requests a second of the KV cache manager alone: the work of benchmarks/kv_cache_manager.py without Python.
 //!
-//!     kvCacheManagerBenchmark [--blocks N] [--half-full] [--events] [--batch N] [--seconds S]
+//!     kvCacheManagerBenchmark [--blocks N] [--half-full] [--events] [--batch N] [--seconds S] [--window TOKENS]
 //!
 //! A request has 4096 tokens in blocks of 32. Its first 115 blocks are one of 8 families', with one image of 1024 rows;
 //! the rest is its own. Timed is match, allocate, commit and free, hashing of keys included; making the requests is
@@ -69,7 +69,14 @@ struct Options
     double seconds{2.0};
     bool halfFull{false};
     bool events{false};
+    std::int64_t window{0}; //!< tokens; 0 for no window pool
 };
+
+//! Room for a batch whose every block is new.
+BlockId windowBlocks(Options const& options)
+{
+    return static_cast<BlockId>((options.batch + 1) * static_cast<std::size_t>(kPromptLength / kTokensPerBlock));
+}
 
 KvCacheManagerConfig makeConfig(Options const& options)
 {
@@ -77,6 +84,10 @@ KvCacheManagerConfig makeConfig(Options const& options)
     config.numBlocks = options.blocks;
     config.tokensPerBlock = kTokensPerBlock;
     config.eventBufferMaxSize = options.events ? 256 : 0;
+    if (options.window > 0)
+    {
+        config.windowPools = {{options.window, windowBlocks(options)}};
+    }
     return config;
 }
 
@@ -227,6 +238,10 @@ Options parse(int count, char** arguments)
         else if (name == "--seconds")
         {
             options.seconds = std::atof(value());
+        }
+        else if (name == "--window")
+        {
+            options.window = std::atoll(value());
         }
         else if (name == "--half-full")
         {

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled KV cache manager, re-exported."""
+"""The compiled KV cache manager, and what else is compiled, re-exported."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from tensorrt_llm.bindings._bindings import (
     SequenceAllocation,
     TokenRangeRetentionConfig,
     UnknownSequenceError,
+    WindowPoolStats,
+    pack_strided,
 )
 
 __all__ = [
@@ -42,4 +44,6 @@ __all__ = [
     "SequenceAllocation",
     "TokenRangeRetentionConfig",
     "UnknownSequenceError",
+    "WindowPoolStats",
+    "pack_strided",
 ]

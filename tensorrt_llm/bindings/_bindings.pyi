@@ -7,7 +7,9 @@ but ``block_ids`` and ``stats`` releases the interpreter's lock while it works, 
 by one thread at a time, or its users bring their own lock; different managers share nothing.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -176,7 +178,7 @@ class MatchExplanation:
     def reason(self) -> str:
         """Why it stops.
 
-        complete, reuse_disabled, unidentified_media, not_committed, evicted, salt, adapter,
+        complete, reuse_disabled, unidentified_media, not_committed, window, evicted, salt, adapter,
         adapter_mode, tokens, media_identity, media_offset, media_runs or unknown.
         """
 
@@ -197,9 +199,10 @@ class CopyPlan:
 
     @property
     def entries(self) -> npt.NDArray[np.int32]:
-        """int32 ``[n, 4]``: kind, source block, destination block, tokens from the block's start.
+        """int32 ``[n, 5]``: kind, source block, destination block, tokens from its start, pool.
 
-        The source of ONBOARD and the destination of OFFLOAD are blocks of the host pool.
+        The source of ONBOARD and the destination of OFFLOAD are blocks of the host pool. Pool 0 is
+        the primary one; p > 0 is ``window_pools[p - 1]``, and both blocks are of it.
         """
 
 class SequenceAllocation:
@@ -216,6 +219,35 @@ class SequenceAllocation:
     @property
     def ticket(self) -> int:
         """The copy plan that has to run before the sequence's first step, 0 if none."""
+
+class WindowPoolStats:
+    """A snapshot of a window pool, and counts since start."""
+
+    @property
+    def window_size(self) -> int:
+        """Tokens that one attends to, itself included."""
+
+    @property
+    def max_num_blocks(self) -> int: ...
+    @property
+    def free_num_blocks(self) -> int:
+        """Blocks that no sequence and no copy holds: empty or cached."""
+
+    @property
+    def cached_num_blocks(self) -> int:
+        """Of these, blocks that a match can still use."""
+
+    @property
+    def promised_num_blocks(self) -> int:
+        """Blocks promised to live sequences, taken or not."""
+
+    @property
+    def evicted_blocks(self) -> int:
+        """Cached blocks given up to make room."""
+
+    @property
+    def released_blocks(self) -> int:
+        """Blocks given back by sequences whose window had moved on."""
 
 class KvCacheStats:
     """A snapshot of the pool, and counts since start."""
@@ -289,6 +321,10 @@ class KvCacheStats:
         """Events that the buffer had no room for."""
 
     @property
+    def window_pools(self) -> list[WindowPoolStats]:
+        """One a window pool; all above is of the primary pool, pending copies excepted."""
+
+    @property
     def cache_hit_rate(self) -> float:
         """Reused / (reused + missed), 0.0 where there is neither."""
 
@@ -309,6 +345,8 @@ class KVCacheManager:
         host_blocks: int = 0,
         secondary_offload_min_priority: int = 35,
         event_buffer_max_size: int = 0,
+        window_pools: Sequence[tuple[int, int]] = (),
+        max_step_tokens: int = 0,
     ) -> None:
         """Make the pools.
 
@@ -321,6 +359,11 @@ class KVCacheManager:
             host_blocks: Blocks of the host pool. Copy plans must be run if there are any.
             secondary_offload_min_priority: Blocks of a lower priority are dropped, not offloaded.
             event_buffer_max_size: Events kept for ``take_events``; with 0 none are made.
+            window_pools: Pools of layers whose tokens see only a window, each its size in tokens
+                (at least 2, the token itself included) and its blocks. In tables and copies they
+                are numbered from 1.
+            max_step_tokens: With window pools, the most tokens committed at once; 0: no bound, and
+                then a prompt takes all its blocks in every window pool until its commit.
         """
 
     @property
@@ -358,7 +401,7 @@ class KVCacheManager:
 
         Raises:
             InvalidMediaRunsError: Runs contradict each other or the prompt.
-            CapacityExceededError: The need exceeds the whole pool.
+            CapacityExceededError: The need exceeds the whole pool, or a window pool.
             InvalidArgumentError: A live id, an empty prompt, a negative ``max_new_tokens``.
         """
 
@@ -370,6 +413,7 @@ class KVCacheManager:
         media: MediaBatch | None,
         scopes: list[ReuseScope],
         max_new_tokens: npt.NDArray[np.int64],
+        retention: list[KvCacheRetentionConfig | None] | None = None,
     ) -> npt.NDArray[np.int64]:
         """Add several sequences in order, each as ``add_sequence`` would.
 
@@ -380,6 +424,7 @@ class KVCacheManager:
             media: The prompts' media, if any.
             scopes: One a sequence.
             max_new_tokens: int64 ``[n]``.
+            retention: One a sequence, None for those without; or None if there are none.
 
         Returns:
             int64 ``[n]``: cached tokens, or -1 where the pool cannot promise the sequence now.
@@ -391,7 +436,11 @@ class KVCacheManager:
     def probe(
         self, tokens: npt.NDArray[np.int32], media: MediaRuns | None, scope: ReuseScope
     ) -> int:
-        """Tell the cached tokens that ``add_sequence`` would report now. Takes nothing."""
+        """Tell the cached tokens that ``add_sequence`` would report now. Takes nothing.
+
+        Where pools are so short of room that a partial match can be neither taken over nor copied,
+        ``add_sequence`` may report fewer.
+        """
 
     def explain(
         self, tokens: npt.NDArray[np.int32], media: MediaRuns | None, scope: ReuseScope
@@ -415,13 +464,15 @@ class KVCacheManager:
         """Say that the KV of the sequence's first ``num_written`` tokens is written.
 
         Every block that this fills becomes findable. Where an equal block is findable already, the
-        sequence's own copy is given back and its table has the other one.
+        sequence's own copy is given back and its table has the other one. In window pools, blocks
+        that no token to come attends to are given back and those for the next step are taken.
 
         Returns:
             Whether the table changed so.
 
         Raises:
-            InvalidArgumentError: Backwards, or past the tokens that have slots.
+            InvalidArgumentError: Backwards, past the tokens that have slots, or, with window pools,
+                further than ``max_step_tokens`` at once.
             UnknownSequenceError: The id is not live.
         """
 
@@ -435,6 +486,29 @@ class KVCacheManager:
 
         Written whole blocks are shared, the block written next is copied as the plan says. None,
         with nothing changed, if the pool cannot promise it now.
+        """
+
+    def extend_sequence(self, sequence_id: int, max_new_tokens: int) -> bool:
+        """Raise a promise: this many new tokens in all may come after the prompt.
+
+        Returns:
+            False, with nothing changed, if the pool cannot promise that now.
+
+        Raises:
+            CapacityExceededError: The need exceeds the whole pool.
+            InvalidArgumentError: The last promised token was appended; that one has no slot.
+            UnknownSequenceError: The id is not live.
+        """
+
+    def share_tail(self, source_id: int, sequence_id: int) -> int:
+        """For a sequence just added: take over what another has written of its next block.
+
+        The source must begin with the same blocks; what the keys of both blocks have in common is
+        copied as the plan says, up to the last token of the prompt. Nothing happens without
+        partial reuse by copying.
+
+        Returns:
+            The sequence's cached tokens now.
         """
 
     def rewind(self, sequence_id: int, num_tokens: int) -> None:
@@ -470,12 +544,13 @@ class KVCacheManager:
         """
 
     def flush_events(self) -> None:
-        """Name the blocks of what happened since the last call and make it events."""
+        """End the open event and let ``take_events`` give out what has gathered. Once a step."""
 
     def take_events(self, most: int) -> list[str]:
         """Move out at most ``most`` of the oldest flushed events, each one line of JSON.
 
-        Blocks are named by a chained SHA-256 in hexadecimal (docs/kv-cache.md).
+        Blocks are named now, by a chained SHA-256 in hexadecimal (docs/kv-cache.md); one that came
+        and went since the last call is not mentioned.
         """
 
     def refresh(self, now_ms: int) -> None:
@@ -487,10 +562,20 @@ class KVCacheManager:
         What live sequences hold stays theirs, but neither it nor what they compute later is found.
         """
 
-    def block_ids(self, sequence_id: int) -> npt.NDArray[np.int32]:
-        """Give the sequence's block table, int32 ``[num_blocks]``, as a copy."""
+    def block_ids(self, sequence_id: int, pool: int = 0) -> npt.NDArray[np.int32]:
+        """Give the sequence's block table, int32 ``[num_blocks]``, as a copy.
 
-    def block_tables(self, sequence_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        In a window pool it is as long, with -1 for blocks before the window and behind what the
+        next step may write.
+
+        Raises:
+            InvalidArgumentError: There is no such pool.
+            UnknownSequenceError: The id is not live.
+        """
+
+    def block_tables(
+        self, sequence_ids: npt.NDArray[np.int64], pool: int = 0
+    ) -> npt.NDArray[np.int32]:
         """Give several tables, int32 ``[n, longest]``, padded with -1."""
 
     def stats(self) -> KvCacheStats:
@@ -498,3 +583,9 @@ class KVCacheManager:
 
     def check_integrity(self) -> None:
         """Recount everything, in time proportional to the pool; InternalStateError if wrong."""
+
+def pack_strided(source: npt.NDArray[Any], into: npt.NDArray[np.uint8]) -> None:
+    """Write the values of ``source``, whatever its strides, in C order as bytes ``[nbytes]``.
+
+    The two must not overlap. Works without the interpreter's lock.
+    """

@@ -32,6 +32,7 @@ class ModelInfo:
     Attributes:
         model_type: The configuration's ``model_type``.
         modalities: Media it takes, beside text.
+        bidirectional_modalities: Of these, the kinds whose rows attend to all rows of their run.
         max_seq_len: Most tokens of prompt and answer together.
         vocab_size: Number of token ids.
         dtype: Of the weights.
@@ -43,6 +44,7 @@ class ModelInfo:
 
     model_type: str
     modalities: tuple[str, ...]
+    bidirectional_modalities: frozenset[str]
     max_seq_len: int
     vocab_size: int
     dtype: str
@@ -225,6 +227,16 @@ def _max_new_tokens(request: GenerationRequest, info: ModelInfo, args: LlmArgs) 
             args.max_num_tokens,
             "prompt tokens",
         )
+    for item in prompt.items:
+        longest = max(run.length for run in item.runs)
+        if item.modality in info.bidirectional_modalities and longest > args.max_num_tokens:
+            raise LimitExceededError(
+                f"max_num_tokens (an item of kind {item.modality} runs in one step)",
+                longest,
+                args.max_num_tokens,
+                "rows",
+                part=item.part,
+            )
     # The last generated token is never written to the pool.
     room = min(info.max_seq_len - length, info.kv_cache_tokens - length + 1)
     asked = request.sampling_params.max_tokens

@@ -159,6 +159,7 @@ class Submit(_Message, frozen=True):
     Attributes:
         request_id: Its number.
         token_ids: int32, in the machine's byte order.
+        positions: As in ``ProcessedPrompt``.
         fields: All other fields of the ``GenerationRequest``, plain values by name.
     """
 
@@ -166,6 +167,7 @@ class Submit(_Message, frozen=True):
     token_ids: bytes
     items: list[Item]
     adapter_mode: str
+    positions: Any
     sampling_params: SamplingParams
     fields: dict[str, Any]
     max_new_tokens: int
@@ -190,6 +192,7 @@ class Submit(_Message, frozen=True):
             token_ids=np.ascontiguousarray(request.prompt.token_ids, np.int32).tobytes(),
             items=[_pack_item(item) for item in request.prompt.items],
             adapter_mode=request.prompt.adapter_mode,
+            positions=request.prompt.positions,
             sampling_params=sampling,
             fields={
                 field.name: getattr(request, field.name)
@@ -206,6 +209,7 @@ class Submit(_Message, frozen=True):
             token_ids=np.frombuffer(self.token_ids, np.int32),
             items=tuple(_unpack_item(item) for item in self.items),
             adapter_mode=self.adapter_mode,
+            positions=None if self.positions is None else self.positions.numpy(),
         )
         request = GenerationRequest(prompt, self.sampling_params, **self.fields)
         return ResolvedRequest(request, self.max_new_tokens, self.stop_token_ids)

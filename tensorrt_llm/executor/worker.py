@@ -21,7 +21,7 @@ from tensorrt_llm._torch.pyexecutor.model_engine import ModelEngine
 from tensorrt_llm._torch.pyexecutor.py_executor import PyExecutor
 from tensorrt_llm._torch.pyexecutor.resource_manager import KVCacheManager
 from tensorrt_llm._torch.pyexecutor.sampler import Sampler
-from tensorrt_llm._torch.pyexecutor.scheduler import MicroBatchScheduler
+from tensorrt_llm._torch.pyexecutor.scheduler import MicroBatchScheduler, capacity_policy
 from tensorrt_llm.errors import ConfigurationError, EngineStoppedError
 from tensorrt_llm.executor.detokenizer import Tokenizer
 from tensorrt_llm.executor.executor import GenerationExecutor, ModelInfo, ResolvedRequest
@@ -62,6 +62,7 @@ class LoadedEngine:
                 max_new_tokens=resolved.max_new_tokens,
                 stop_token_ids=resolved.stop_token_ids,
                 push=push,
+                whole_modalities=self.info.bidirectional_modalities,
             )
         )
 
@@ -91,7 +92,12 @@ def load_engine(
         max_seq_len=_resolve_max_seq_len(args.max_seq_len, config),
     )
     kv_cache = KVCacheManager(args.kv_cache_config, model)
-    store = EmbeddingStore(args.multimodal_config.encoder_cache_max_bytes)
+    media = args.multimodal_config
+    store = EmbeddingStore(
+        media.encoder_cache_max_bytes,
+        # On the CPU the device's memory is the host's: a second level would be the first.
+        0 if model.device.type == "cpu" else media.encoder_cache_host_max_bytes,
+    )
     stats = IterationStats(args.max_batch_size, args.max_num_tokens, model.device)
     loop = PyExecutor(
         engine=ModelEngine(model, kv_cache.pool, SdpaAttention()),
@@ -102,6 +108,9 @@ def load_engine(
             max_batch_size=args.max_batch_size,
             max_num_tokens=args.max_num_tokens,
             enable_chunked_prefill=args.enable_chunked_prefill,
+        ),
+        capacity=capacity_policy(
+            args.scheduler_config.capacity_scheduler_policy, kv_cache.geometry.tokens_per_block
         ),
         sampler=Sampler(),
         stats=stats,
@@ -191,6 +200,7 @@ def _model_info(
     return ModelInfo(
         model_type=model.hf_model.config.model_type,
         modalities=model.modalities,
+        bidirectional_modalities=model.bidirectional_modalities,
         max_seq_len=model.max_seq_len,
         vocab_size=model.vocab_size,
         dtype=str(model.dtype).removeprefix("torch."),

@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NewType, TypeAlias, TypedDict
 
 import numpy as np
@@ -252,12 +253,37 @@ class ProcessedPrompt:
         text: The prompt text, if there was one.
         adapter_mode: What the family selects from the modalities present (for example which
             built-in adapter); part of the block key's scope.
+        positions: int32 ``[axes, prompt_len]``: rotary position of each token on each axis; None
+            where a token's position is its index. They follow from the token ids and the items'
+            identities, so the block key holds what decides them.
     """
 
     token_ids: np.ndarray
     items: tuple[ProcessedItem, ...] = ()
     text: str | None = None
     adapter_mode: str = ""
+    positions: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.token_ids)
+
+    @cached_property
+    def position_delta(self) -> int:
+        """What is added to the index of a token behind the prompt to get its position."""
+        return 0 if self.positions is None else int(self.positions.max()) + 1 - len(self)
+
+    def position_ids(self, begin: int, end: int) -> np.ndarray:
+        """Positions of tokens ``[begin, end)`` of the prompt and of what is generated behind it.
+
+        Returns:
+            Integer array ``[axes, end - begin]``; one axis where positions are indices.
+        """
+        if self.positions is None:
+            return np.arange(begin, end)[None]
+        if end <= len(self):
+            return self.positions[:, begin:end]
+        axes, first = len(self.positions), max(begin, len(self))
+        behind = np.arange(first, end) + self.position_delta
+        return np.concatenate(
+            [self.positions[:, begin:], np.broadcast_to(behind, (axes, end - first))], axis=1
+        )

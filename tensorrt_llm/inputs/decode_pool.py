@@ -23,7 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensorrt_llm.errors import EngineError, LimitExceededError, MediaError
+from tensorrt_llm.errors import EngineError, LimitExceededError, MediaError, QueueFullError
 from tensorrt_llm.inputs.decode_wire import Wire, WireError, unpack_error, unpack_media
 from tensorrt_llm.inputs.media_limits import MediaLimits
 
@@ -50,10 +50,10 @@ class DecodePool:
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        count = workers or min(MAX_WORKERS, os.cpu_count() or 1)
+        self._count = workers or min(MAX_WORKERS, os.cpu_count() or 1)
         # Each slot is a process, or None where one may be started. The last one used is the next.
         self._slots: queue.LifoQueue[_Worker | None] = queue.LifoQueue()
-        for _ in range(count):
+        for _ in range(self._count):
             self._slots.put(None)
         # Also at the end of the program, and when the pool is garbage.
         self._finalizer = weakref.finalize(self, _stop_all, self._slots)
@@ -61,7 +61,7 @@ class DecodePool:
     def __call__(
         self, modality: str, data: bytes, options: Mapping[str, Any], limits: MediaLimits
     ) -> CanonicalMedia:
-        """Decodes one item. Waits while all processes are busy.
+        """Decodes one item. Waits while all processes are busy, for as long as an item may take.
 
         Args:
             modality: As for ``decode_media``, as are the others.
@@ -72,9 +72,17 @@ class DecodePool:
         Raises:
             MediaError: If the item cannot be decoded, or the decoder crashed over it.
             LimitExceededError: If it is over a limit.
+            QueueFullError: If no process became free in ``max_decode_seconds``.
             EngineError: If no process can be started.
         """
-        worker = self._slots.get()
+        most = limits.max_decode_seconds
+        try:
+            worker = self._slots.get(timeout=most)
+        except queue.Empty:
+            raise QueueFullError(
+                f"all {self._count} decoder processes were busy for {most} seconds "
+                "(max_decode_seconds)"
+            ) from None
         try:
             if worker is None:
                 worker = _Worker()

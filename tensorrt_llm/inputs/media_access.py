@@ -130,10 +130,13 @@ def read_local_file(path: str | os.PathLike[str], access: MediaAccess) -> bytes:
         size = status.st_size
         if size <= most:
             try:
-                data = file.read(most + 1)
+                # Room for what is there: room for as much as may be takes longer than the reading.
+                data = file.read(size + 1)
+                if len(data) > size:
+                    # The file has grown since it was measured.
+                    data += file.read(most + 1 - len(data))
             except OSError as error:
                 raise MediaError(f"the file cannot be read: {error.strerror}") from error
-            # The file may have grown since it was measured.
             size = len(data)
         if size > most:
             raise LimitExceededError("max_bytes", size, most, "bytes")
@@ -163,13 +166,13 @@ def _open_allowed(name: str, access: MediaAccess) -> int:
             "local files are not open to this request; --allowed_local_media_path DIR opens those "
             "below DIR"
         )
-    real = Path(os.path.realpath(name))
-    if not real.is_relative_to(root):
+    real, folder = os.path.realpath(name), os.path.join(root, "")
+    if real != str(root) and not real.startswith(folder):
         raise MediaBlockedError("the path does not lie below --allowed_local_media_path")
-    return _open_beneath(root, real.relative_to(root).parts or (".",))
+    return _open_beneath(root, real[len(folder) :].split(os.sep) if real != str(root) else ["."])
 
 
-def _open_beneath(root: Path, parts: tuple[str, ...]) -> int:
+def _open_beneath(root: Path, parts: list[str]) -> int:
     """Opens step by step without following links, so that what was checked is what is opened."""
     folder = os.open(root, _FOLDER)
     try:

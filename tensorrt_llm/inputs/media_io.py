@@ -28,7 +28,8 @@ import re
 import threading
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -43,6 +44,7 @@ from tensorrt_llm.errors import (
 from tensorrt_llm.inputs.data import DeferredContent, Digest, MediaItem
 from tensorrt_llm.inputs.data_uri import decode_base64, decode_data_uri
 from tensorrt_llm.inputs.decode_pool import DecodePool
+from tensorrt_llm.inputs.encoded_text import EncodedText
 from tensorrt_llm.inputs.image_form import array_image, canonical_image, model_image
 from tensorrt_llm.inputs.media_access import MediaAccess, file_uri_path, read_local_file
 from tensorrt_llm.inputs.media_decode import (
@@ -76,7 +78,7 @@ class PayloadMemo(Protocol):
     def key(
         self,
         modality: str,
-        raw: bytes,
+        raw: bytes | memoryview,
         options: Mapping[str, Any],
         *,
         form: str = "",
@@ -176,23 +178,16 @@ class MediaLoader:
             UnsupportedModalityError: If the modality is another one.
             RequestError: If an option is unknown or out of range.
         """
-
-        def work(load: _Load) -> tuple[Any, Digest]:
-            if isinstance(source, str) and _scheme(source) == "data":
-                return self._from_text(load, "data", source, decode_data_uri)
-            encoded = self._encoded(source)
-            return (
-                self._from_object(load, source)
-                if encoded is None
-                else (self._from_bytes(load, encoded))
-            )
-
-        return self._item(modality, work, part, uuid, options, scope)
+        if isinstance(source, EncodedText) or _scheme(source) == "data":
+            how: _Way = partial(self._from_text, form="data", text=source, decode=decode_data_uri)
+        else:
+            how = partial(self._from_source, source=source)
+        return self._item(modality, how, part, uuid, options, scope)
 
     def load_base64(
         self,
         modality: str,
-        data: str,
+        data: str | EncodedText,
         format: str | None = None,
         *,
         part: str | None = None,
@@ -217,14 +212,9 @@ class MediaLoader:
             UnsupportedModalityError: As :meth:`load`.
             RequestError: As :meth:`load`.
         """
-
-        def work(load: _Load) -> tuple[Any, Digest]:
-            if not isinstance(data, str):
-                raise MediaError(f"base64 data is a str, not {type(data).__name__}")
-            return self._from_text(load, "base64", data, decode_base64)
-
+        how = partial(self._from_text, form="base64", text=data, decode=decode_base64)
         try:
-            return self._item(modality, work, part, uuid, options, scope)
+            return self._item(modality, how, part, uuid, options, scope)
         except MediaError as error:
             if format is not None:
                 error.message += f" (declared format: {format!r})"
@@ -233,7 +223,7 @@ class MediaLoader:
     def _item(
         self,
         modality: str,
-        work: Callable[[_Load], tuple[Any, Digest]],
+        how: _Way,
         part: str | None,
         uuid: str | None,
         options: Mapping[str, Any] | None,
@@ -245,7 +235,7 @@ class MediaLoader:
                 raise MediaError(f"a media uuid is a str or None, not {type(uuid).__name__}")
             defaults = self._default_options.get(modality)
             load = _Load(modality, resolve_options(modality, defaults, options), scope)
-            content, digest = work(load)
+            content, digest = how(load)
             return MediaItem(modality, content, digest, uuid=uuid, part=part)
         except RequestError as error:
             if part is not None:
@@ -253,21 +243,33 @@ class MediaLoader:
             raise
 
     def _from_text(
-        self, load: _Load, form: str, text: str, decode: Callable[..., bytes]
+        self, load: _Load, *, form: str, text: str | EncodedText, decode: Callable[..., bytes]
     ) -> tuple[Any, Digest]:
         """An item out of text that holds its bytes.
 
         The memo knows the text as well, so that a repeat is not even brought to bytes.
         """
         most = self._access.limits.max_bytes
-        key = self._memo_key(load, text.encode("utf-8", "surrogatepass"), form)
+        if isinstance(text, EncodedText):
+            raw, form, read = text.raw, f"json {form}", text.text
+        elif isinstance(text, str):
+            raw, read = memoryview(text.encode("utf-8", "surrogatepass")), lambda: text
+        else:
+            raise MediaError(f"base64 data is a str, not {type(text).__name__}")
+        key = self._memo_key(load, raw, form)
         known = self._known(key)
         if known is not None:
-            again = DeferredContent(lambda: self._decode(load, decode(text, max_bytes=most))[0])
+            again = DeferredContent(lambda: self._decode(load, decode(read(), max_bytes=most))[0])
             return again, known
-        content, digest = self._from_bytes(load, decode(text, max_bytes=most))
+        content, digest = self._from_bytes(load, decode(read(), max_bytes=most))
         self._remember(key, digest)
         return content, digest
+
+    def _from_source(self, load: _Load, *, source: Any) -> tuple[Any, Digest]:
+        encoded = self._encoded(source)
+        if encoded is None:
+            return self._from_object(load, source)
+        return self._from_bytes(load, encoded)
 
     def _from_bytes(self, load: _Load, data: bytes) -> tuple[Any, Digest]:
         key = self._memo_key(load, data)
@@ -301,7 +303,7 @@ class MediaLoader:
         seen = model_image(canonical) if isinstance(canonical, Image.Image) else canonical
         return seen, digest
 
-    def _memo_key(self, load: _Load, raw: bytes, form: str = "") -> Hashable:
+    def _memo_key(self, load: _Load, raw: bytes | memoryview, form: str = "") -> Hashable:
         if self._memo is None:
             return None
         decides = {
@@ -357,6 +359,10 @@ class _Load:
     scope: str | None
 
 
+_Way: TypeAlias = Callable[[_Load], "tuple[Any, Digest]"]
+"""Makes content and digest of an item."""
+
+
 class _Counter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -367,8 +373,8 @@ class _Counter:
             self.value += 1
 
 
-def _scheme(name: str) -> str:
-    match = _SCHEME.match(name)
+def _scheme(name: Any) -> str:
+    match = _SCHEME.match(name) if isinstance(name, str) else None
     return match[1].lower() if match else ""
 
 

@@ -110,6 +110,16 @@ class MediaMemo:
         head = canonical_value(["trtllm.media.memo.item.v1", bytes(digest), scope, context])
         return MemoKey(blake3.blake3(head).digest())
 
+    @staticmethod
+    def prompt_key(*decides: Any, scope: str | None = None) -> MemoKey:
+        """Key of a prompt: everything that decides its text and tokens.
+
+        Raises:
+            MediaError: If a value has no canonical form.
+        """
+        head = canonical_value(["trtllm.prompt.memo.v1", scope, decides])
+        return MemoKey(blake3.blake3(head).digest())
+
     def payload_digest(self, key: MemoKey) -> Digest | None:
         """The payload digest of media sent before, if it is remembered."""
         return self.get(key)

@@ -41,6 +41,7 @@ import blake3
 import numpy as np
 from PIL import Image
 
+from tensorrt_llm.inputs.canonical_value import lp, plain_value, u64
 from tensorrt_llm.inputs.image_form import upright
 from tensorrt_llm.inputs.payload_form import CHUNK_BYTES, array_chunks, as_numpy
 
@@ -228,11 +229,11 @@ def _chunks(obj: Any, depth: int) -> Chunks:
     elif isinstance(obj, Image.Image):
         yield from _image_chunks(upright(obj))
     elif isinstance(obj, (list, tuple)):
-        yield b"\x20" + _u64(len(obj))
+        yield b"\x20" + u64(len(obj))
         for value in obj:
             yield from _chunks(value, depth + 1)
     elif isinstance(obj, Mapping):
-        yield b"\x22" + _u64(len(obj))
+        yield b"\x22" + u64(len(obj))
         for key in _sorted_keys(obj):
             yield from _chunks(key, depth + 1)
             yield from _chunks(obj[key], depth + 1)
@@ -243,14 +244,8 @@ def _chunks(obj: Any, depth: int) -> Chunks:
 
 
 def _scalar(value: str | bytes | bool | int | float) -> bytes:
-    if isinstance(value, str):
-        return b"\x01" + _lp(value.encode("utf-8", "surrogatepass"))
-    if isinstance(value, bytes):
-        return b"\x02" + _lp(value)
-    if isinstance(value, bool):
-        return b"\x05" + bytes((value,))
-    if isinstance(value, float):
-        return b"\x04" + struct.pack(">d", value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return plain_value(value)
     size = (value.bit_length() + 8) // 8
     if size > 255:
         raise ValueError(f"an int of {size} bytes has no canonical form; at most 255 are taken")
@@ -272,21 +267,21 @@ def _array_chunks(obj: Any) -> Chunks:
         raise ValueError(f"an object of type {type(obj).__name__} has no canonical form") from error
     if dtype == array.dtype.name:
         dtype = array.dtype.newbyteorder("<").str
-    yield b"\x11" + _lp(dtype.encode()) + bytes((array.ndim,))
-    yield b"".join(_u64(length) for length in array.shape) + _u64(array.nbytes)
+    yield b"\x11" + lp(dtype.encode()) + bytes((array.ndim,))
+    yield b"".join(u64(length) for length in array.shape) + u64(array.nbytes)
     yield from array_chunks(array)
 
 
 def _image_chunks(image: Image.Image) -> Chunks:
     width, height = image.size
     as_rgba = image.mode in _RGBA_HOLDS
-    yield b"\x10" + _lp(image.mode.encode()) + struct.pack(">II", width, height)
+    yield b"\x10" + lp(image.mode.encode()) + struct.pack(">II", width, height)
     if 0 in image.size:
-        yield _u64(0)
+        yield u64(0)
         return
     rows = max(1, CHUNK_BYTES // (width * 4))
     row_bytes = len(_band(image, 0, 1, as_rgba))
-    yield _u64(row_bytes * height)
+    yield u64(row_bytes * height)
     for top in range(0, height, rows):
         yield _band(image, top, min(height, top + rows), as_rgba)
 
@@ -294,11 +289,3 @@ def _image_chunks(image: Image.Image) -> Chunks:
 def _band(image: Image.Image, top: int, bottom: int, as_rgba: bool) -> bytes:
     band = image.crop((0, top, image.width, bottom))
     return (band.convert("RGBA") if as_rgba else band).tobytes()
-
-
-def _u64(number: int) -> bytes:
-    return struct.pack(">Q", number)
-
-
-def _lp(content: bytes) -> bytes:
-    return _u64(len(content)) + content

@@ -45,6 +45,7 @@ import hashlib
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import blake3
@@ -56,7 +57,13 @@ from tensorrt_llm.errors import MediaError
 from tensorrt_llm.inputs.canonical_value import canonical_value, u64
 from tensorrt_llm.inputs.data import Digest
 from tensorrt_llm.inputs.mm_hashes import BaseModalityData, Chunks, item_chunks
-from tensorrt_llm.inputs.payload_form import PayloadPart, array_part, as_numpy, image_part
+from tensorrt_llm.inputs.payload_form import (
+    PayloadPart,
+    array_part,
+    as_numpy,
+    clip_part,
+    image_part,
+)
 from tensorrt_llm.inputs.video_data import VideoClip
 
 # Decoder processes import this module; loading torch would be most of their start.
@@ -71,6 +78,10 @@ MAX_CHANNELS = 32
 
 _PAYLOAD_SCHEME = "trtllm.media.payload.v2"
 _IDENTITY_SCHEME = "trtllm.media.identity.v1"
+
+# BLAKE3 is a tree: of a chunk of this size, parts are hashed side by side, on processors that idle.
+# For smaller ones handing over costs more than it gains.
+_MANY_BYTES = 2**21
 
 # Integer samples: full scale, and the value that means silence.
 _SAMPLE_SCALES: dict[str, tuple[float, float]] = {
@@ -227,9 +238,7 @@ class _KeyedXxh3:
     def __init__(self, secret: bytes) -> None:
         self._inner = xxhash.xxh3_128(seed=int.from_bytes(secret[:8], "big"))
         self._key = secret[8:40]
-
-    def update(self, data: Any) -> None:
-        self._inner.update(data)
+        self.update = self._inner.update
 
     def digest(self) -> bytes:
         return blake3.blake3(self._inner.digest(), key=self._key).digest()
@@ -282,10 +291,12 @@ class MediaHasher:
         kind, parts = _parts(data)
         if kind not in (modality, "embedding"):
             raise MediaError(f"the payload is of kind {kind}, the item is {modality}")
-        stream = self._start(_PAYLOAD_SCHEME)
-        stream.update(canonical_value(modality))
+        stream = self._stream(max([part.longest_chunk for part in parts]))
+        # Small pieces are joined: for a short clip each call counts.
+        head = _head(_PAYLOAD_SCHEME, self.algorithm, modality)
         for part in parts:
-            stream.update(canonical_value(part.description) + b"\x02" + u64(part.nbytes))
+            stream.update(head + part.description.encoded + b"\x02" + u64(part.nbytes))
+            head = b""
             for chunk in part.chunks:
                 stream.update(chunk)
         return Digest(stream.digest())
@@ -314,40 +325,39 @@ class MediaHasher:
         """
         if payload_digest is None:
             return None
-        stream = self._start(_IDENTITY_SCHEME)
-        for part in (modality, bytes(payload_digest), dict(context), uuid):
-            stream.update(canonical_value(part))
+        parts = (bytes(payload_digest), dict(context), uuid)
+        head = _head(_IDENTITY_SCHEME, self.algorithm, modality)
+        stream = self._stream()
+        stream.update(head + b"".join([canonical_value(part) for part in parts]))
         return Digest(stream.digest())
 
-    def _start(self, scheme: str) -> _Hash:
-        stream: _Hash
-        if self.algorithm == "blake3":
-            stream = blake3.blake3()
-        elif self.algorithm == "sha256":
-            stream = hashlib.sha256()
-        else:
-            stream = _KeyedXxh3(self._secret)
-        stream.update(canonical_value(f"{scheme}/{self.algorithm}"))
-        return stream
+    def _stream(self, longest_chunk: int = 0) -> _Hash:
+        if self.algorithm == "sha256":
+            return hashlib.sha256()
+        if self.algorithm == "xxh3_128":
+            return _KeyedXxh3(self._secret)
+        if longest_chunk >= _MANY_BYTES:
+            return blake3.blake3(max_threads=blake3.blake3.AUTO)
+        return blake3.blake3()
 
 
-def _parts(data: Any) -> tuple[str, Iterator[PayloadPart]]:
+@lru_cache(64)
+def _head(scheme: str, algorithm: str, modality: str) -> bytes:
+    """What a stream begins with."""
+    return canonical_value(f"{scheme}/{algorithm}") + canonical_value(modality)
+
+
+def _parts(data: Any) -> tuple[str, tuple[PayloadPart, ...]]:
     """Kind and parts of a payload."""
     if isinstance(data, AudioData):
-        return "audio", iter([_audio_part(data)])
+        return "audio", (clip_part(data.samples, data.sample_rate),)
     if isinstance(data, Image.Image):
-        return "image", iter([image_part(data)])
+        return "image", (image_part(data),)
     if isinstance(data, VideoClip):
-        return "video", _video_parts(data)
+        return "video", tuple(_video_parts(data))
     if isinstance(data, EmbeddingData):
-        return "embedding", iter([array_part(data.rows, "embedding")])
+        return "embedding", (array_part(data.rows, "embedding"),)
     raise MediaError(f"media of type {type(data).__name__} has no canonical form")
-
-
-def _audio_part(audio: AudioData) -> PayloadPart:
-    return array_part(
-        audio.samples, "audio", sample_rate=audio.sample_rate, channels=audio.num_channels
-    )
 
 
 def _video_parts(video: VideoClip) -> Iterator[PayloadPart]:
@@ -362,4 +372,4 @@ def _video_parts(video: VideoClip) -> Iterator[PayloadPart]:
         has_audio=video.audio is not None,
     )
     if video.audio is not None:
-        yield _audio_part(video.audio)
+        yield clip_part(video.audio.samples, video.audio.sample_rate)

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
 
+from tensorrt_llm.bindings import pack_strided
 from tensorrt_llm.errors import MediaError
+from tensorrt_llm.inputs.canonical_value import canonical_value
 from tensorrt_llm.inputs.pixel_memory import pixel_words
 
 # Modes whose bytes say everything about the picture: the type of a value and values a pixel.
@@ -35,11 +37,13 @@ CANONICAL_IMAGE_MODES = tuple(_IMAGE_LAYOUTS)
 CHUNK_BYTES = 2**17
 """Size of a chunk that had to be copied: it stays in the cache until the hasher has read it."""
 
-# Arrays whose last axis is not the dense one take larger chunks, so that what is dense is read in
-# runs; and they are turned tile by tile, each small enough for the nearest cache.
-_TURNED_BYTES = 2**21
-_TILE_ROWS = 128
-_TILE_ROW_BYTES = 512
+# As large as stays near while it is made and then hashed. Smaller pieces would read
+# an array whose first axis is the dense one in runs that are too short.
+_NEAR_BYTES = 2**19
+# A picture is looked at and hashed in pieces of this size, large enough for several processors.
+_WHOLE_BYTES = 2**23
+# Shapes of pictures and clips whose descriptions are kept.
+_KNOWN_SHAPES = 256
 
 # Types that NumPy lacks, and the one of equal width that carries their bits.
 _CARRIERS = {
@@ -55,18 +59,37 @@ _PADDED = (np.dtype(np.longdouble).name, np.dtype(np.clongdouble).name)
 _OPAQUE = np.frombuffer(b"\0\0\0\xff", dtype=np.uint32)[0]
 
 
-@dataclass(frozen=True, eq=False)
-class PayloadPart:
+class Description(NamedTuple):
+    """What a buffer means.
+
+    Attributes:
+        values: As a dict, not to be changed.
+        encoded: The same as bytes.
+    """
+
+    values: dict[str, Any]
+    encoded: bytes
+
+    @classmethod
+    def of(cls, **values: Any) -> Description:
+        """Describes a buffer; how its bytes are ordered is always said."""
+        values["byteorder"] = "little"
+        return cls(values, canonical_value(values))
+
+
+class PayloadPart(NamedTuple):
     """One buffer of a payload.
 
     Attributes:
         description: What the bytes mean.
         nbytes: Length of all chunks together.
+        longest_chunk: Most bytes that a chunk may have.
         chunks: The bytes, piece by piece; can be read once.
     """
 
-    description: dict[str, Any]
+    description: Description
     nbytes: int
+    longest_chunk: int
     chunks: Iterator[memoryview]
 
 
@@ -94,12 +117,20 @@ def as_numpy(array: Any) -> tuple[np.ndarray, str]:
         return tensor.numpy(), name
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected an array or tensor, not {type(array).__name__}")
-    name = array.dtype.name
+    name, carrier = _named(array.dtype)
+    return np.asarray(array) if carrier is None else array.view(carrier), name
+
+
+# There are about twenty types, and NumPy takes its time to name one.
+@lru_cache(64)
+def _named(dtype: np.dtype[Any]) -> tuple[str, str | None]:
+    """The name of a type of numbers, and of the type that carries it, if it is another."""
+    name = dtype.name
     if (carrier := _CARRIERS.get(name)) is not None:
-        return array.view(carrier), name
-    if array.dtype.kind not in "biufc" or name in _PADDED:
-        raise TypeError(f"expected an array of numbers, not of {array.dtype}")
-    return np.asarray(array), name
+        return name, carrier
+    if dtype.kind not in "biufc" or name in _PADDED:
+        raise TypeError(f"expected an array of numbers, not of {dtype}")
+    return name, None
 
 
 def array_part(array: Any, kind: str, **more: Any) -> PayloadPart:
@@ -114,40 +145,70 @@ def array_part(array: Any, kind: str, **more: Any) -> PayloadPart:
         TypeError: As ``as_numpy``.
     """
     values, dtype = as_numpy(array)
-    description = {
-        "kind": kind,
-        **more,
-        "shape": values.shape,
-        "dtype": dtype,
-        "byteorder": "little",
-    }
-    return PayloadPart(description, values.nbytes, array_chunks(values))
+    description = Description.of(kind=kind, shape=values.shape, dtype=dtype, **more)
+    return _part_of(description, values)
+
+
+def _part_of(description: Description, values: np.ndarray) -> PayloadPart:
+    longest = values.nbytes if _lies_right(values) else _NEAR_BYTES
+    return PayloadPart(description, values.nbytes, longest, array_chunks(values))
+
+
+def _lies_right(array: np.ndarray) -> bool:
+    """Whether memory holds the values in C order, little-endian."""
+    return array.flags.c_contiguous and _is_little(array.dtype)
+
+
+def _is_little(dtype: np.dtype[Any]) -> bool:
+    # A single byte has no order, and counts as native.
+    return dtype.isnative == (sys.byteorder == "little")
+
+
+def clip_part(samples: np.ndarray, sample_rate: int) -> PayloadPart:
+    """A clip: its samples in C order, little-endian.
+
+    Args:
+        samples: float32 ``[frames]`` or ``[frames, channels]``.
+        sample_rate: Frames a second.
+    """
+    description = _clip_description(samples.shape, sample_rate)
+    return _part_of(description, samples)
+
+
+# For a short clip the description would take as long as the hash. Both caches hold ints and str
+# alone: a float that equals an int would find the other's.
+@lru_cache(_KNOWN_SHAPES)
+def _clip_description(shape: tuple[int, ...], sample_rate: int) -> Description:
+    channels = shape[1] if len(shape) == 2 else 1
+    return Description.of(
+        kind="audio", shape=shape, dtype="float32", sample_rate=sample_rate, channels=channels
+    )
+
+
+@lru_cache(_KNOWN_SHAPES)
+def _image_description(mode: str, size: tuple[int, int]) -> Description:
+    dtype, values = _IMAGE_LAYOUTS[mode]
+    shape = (size[1], size[0], values)
+    return Description.of(kind="image", shape=shape, dtype=dtype, mode=mode, size=size)
 
 
 def array_chunks(array: np.ndarray) -> Iterator[memoryview]:
     """The values of an array in C order, little-endian."""
     if array.size == 0:
         return
-    little = array.dtype.newbyteorder("<")
-    if array.flags.c_contiguous and array.dtype == little:
+    if _lies_right(array):
         yield array.reshape(-1).view(np.uint8).data
         return
-    most = _TURNED_BYTES if _dense_axis(array) != array.ndim - 1 else CHUNK_BYTES
-    buffer = np.empty(min(array.size, max(1, most // array.itemsize)), little)
-    for block in _blocks(array, buffer.size):
-        chunk = buffer[: block.size]
-        _copy(chunk.reshape(block.shape), block)
-        yield chunk.view(np.uint8).data
-
-
-def _dense_axis(array: np.ndarray) -> int:
-    """The axis along which values lie closest."""
-    steps = [abs(step) if length > 1 else np.inf for step, length in _axes(array)]
-    return min(range(array.ndim), key=lambda axis: (steps[axis], -axis)) if steps else -1
-
-
-def _axes(array: np.ndarray) -> Iterator[tuple[int, int]]:
-    return zip(array.strides, array.shape, strict=True)
+    most = max(1, _NEAR_BYTES // array.itemsize)
+    buffer = np.empty(min(array.size, most) * array.itemsize, np.uint8)
+    for block in _blocks(array, buffer.size // array.itemsize):
+        chunk = buffer[: block.nbytes]
+        if _is_little(array.dtype):
+            pack_strided(block, chunk)
+        else:
+            dtype = array.dtype.newbyteorder("<")
+            np.copyto(chunk.view(dtype).reshape(block.shape), block)
+        yield chunk.data
 
 
 def _blocks(array: np.ndarray, most: int) -> Iterator[np.ndarray]:
@@ -165,31 +226,6 @@ def _blocks(array: np.ndarray, most: int) -> Iterator[np.ndarray]:
         yield array[begin : begin + step]
 
 
-def _copy(into: np.ndarray, block: np.ndarray) -> None:
-    # NumPy runs its innermost loop over the last axis; over three channels it hardly gets going.
-    if block.ndim > 1 and block.shape[-1] <= 4:
-        for index in range(block.shape[-1]):
-            _copy(into[..., index], block[..., index])
-        return
-    axis = _dense_axis(block)
-    if axis == block.ndim - 1 or abs(block.strides[-1]) < _TILE_ROW_BYTES:
-        np.copyto(into, block)
-        return
-    planes, sources = np.moveaxis(into, axis, -2), np.moveaxis(block, axis, -2)
-    for plane in np.ndindex(sources.shape[:-2]):
-        _turn(planes[plane], sources[plane])
-
-
-def _turn(into: np.ndarray, plane: np.ndarray) -> None:
-    """Copies a matrix whose columns are dense."""
-    rows, columns = _TILE_ROWS, _TILE_ROW_BYTES // plane.itemsize
-    for top in range(0, plane.shape[0], rows):
-        for left in range(0, plane.shape[1], columns):
-            here = np.s_[top : top + rows, left : left + columns]
-            # In its own order first: that reads each cache line once.
-            np.copyto(into[here], np.array(plane[here], order="K"))
-
-
 def image_part(image: Image.Image) -> PayloadPart:
     """An image: rows from the top, pixels from the left, little-endian.
 
@@ -199,22 +235,13 @@ def image_part(image: Image.Image) -> PayloadPart:
     Raises:
         MediaError: If it is of another mode.
     """
-    layout = _IMAGE_LAYOUTS.get(image.mode)
-    if layout is None:
+    if image.mode not in _IMAGE_LAYOUTS:
         known = ", ".join(CANONICAL_IMAGE_MODES)
         raise MediaError(f"an image of mode {image.mode} is not in canonical form ({known})")
-    dtype, values = layout
-    width, height = image.size
-    description = {
-        "kind": "image",
-        "mode": image.mode,
-        "size": (width, height),
-        "shape": (height, width, values),
-        "dtype": dtype,
-        "byteorder": "little",
-    }
-    nbytes = width * height * values * np.dtype(dtype).itemsize
-    return PayloadPart(description, nbytes, image_chunks(image))
+    description = _image_description(image.mode, image.size)
+    dtype, values = _IMAGE_LAYOUTS[image.mode]
+    nbytes = image.width * image.height * values * np.dtype(dtype).itemsize
+    return PayloadPart(description, nbytes, min(nbytes, _WHOLE_BYTES), image_chunks(image))
 
 
 def image_chunks(image: Image.Image) -> Iterator[memoryview]:
@@ -229,17 +256,15 @@ def image_chunks(image: Image.Image) -> Iterator[memoryview]:
 
 
 def _whole(words: np.ndarray, mode: str) -> Iterator[memoryview]:
-    # Pillow nearly always keeps the fourth byte at 255 already.
-    if mode != "RGB" or _all_opaque(words):
+    if mode != "RGB":
         yield words.view(np.uint8).data
         return
-    for begin in range(0, words.size, CHUNK_BYTES // 4):
-        yield (words[begin : begin + CHUNK_BYTES // 4] | _OPAQUE).view(np.uint8).data
-
-
-def _all_opaque(words: np.ndarray) -> bool:
-    # Little-endian, so the fourth byte decides how large a word is.
-    return bool(words.min() >= _OPAQUE)
+    for begin in range(0, words.size, _WHOLE_BYTES // 4):
+        piece = words[begin : begin + _WHOLE_BYTES // 4]
+        # Pillow nearly always keeps the fourth byte at 255 already. Little-endian, so that byte
+        # decides how large a word is.
+        opaque = piece if piece.min() >= _OPAQUE else piece | _OPAQUE
+        yield opaque.view(np.uint8).data
 
 
 def _bands(image: Image.Image) -> Iterator[memoryview]:

@@ -16,7 +16,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,6 +41,7 @@ from tensorrt_llm.inputs.data import (
 from tensorrt_llm.inputs.media_memo import MediaMemo
 from tensorrt_llm.inputs.model_config import load_config
 from tensorrt_llm.inputs.multimodal_data import EmbeddingData, MediaHasher
+from tensorrt_llm.inputs.positions import ItemPositions, prompt_positions
 from tensorrt_llm.inputs.tokenization import PromptTokenizer
 
 
@@ -55,6 +56,7 @@ class PreparedItem:
         encoder_kwargs: Further arguments of the encoder call.
         context: Everything but payload and caller id that decides the item's rows: resolved
             options, the processor's fingerprint, what stands beside it in the request.
+        positions: Where its tokens stand, if not at their indices.
     """
 
     token_ids: np.ndarray
@@ -62,6 +64,7 @@ class PreparedItem:
     encoder_inputs: Mapping[str, torch.Tensor] = field(repr=False)
     encoder_kwargs: Mapping[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
+    positions: ItemPositions | None = None
 
     @classmethod
     def of_rows(cls, placeholder: int, num_rows: int, **fields: Any) -> PreparedItem:
@@ -79,15 +82,41 @@ class PreparedItem:
     def nbytes(self) -> int:
         """About how many bytes the item takes, its encoder inputs not counted."""
         # The two dicts hold a few short values each.
-        return self.token_ids.nbytes + self.is_row.nbytes + 1024
+        own = 0 if self.positions is None else self.positions.nbytes
+        return self.token_ids.nbytes + self.is_row.nbytes + own + 1024
 
     def runs(self, position: int) -> tuple[PlaceholderRun, ...]:
         """The item's runs if its first token stands at ``position`` of the prompt."""
+        return tuple(PlaceholderRun(position + start, length) for start, length in self._spans)
+
+    @cached_property
+    def _spans(self) -> tuple[tuple[int, int], ...]:
+        """Start and length of each run of rows."""
         edges = np.flatnonzero(np.diff(self.is_row, prepend=False, append=False))
-        return tuple(
-            PlaceholderRun(position + int(start), int(end - start))
-            for start, end in edges.reshape(-1, 2)
-        )
+        return tuple((int(start), int(end - start)) for start, end in edges.reshape(-1, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class TokenizedPrompt:
+    """A prompt text as tokens, its placeholders not expanded yet. Must not be changed.
+
+    Attributes:
+        text: The text.
+        token_ids: int32 ``[n]``, one token for each placeholder.
+        positions: Index of each placeholder's token, in prompt order.
+        order: Index of the item that each stands for.
+    """
+
+    text: str
+    token_ids: np.ndarray
+    positions: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the prompt takes."""
+        # Four bytes a character at most, and two numbers of Python's for each placeholder.
+        return 4 * len(self.text) + self.token_ids.nbytes + 72 * len(self.positions) + 256
 
 
 class InputProcessor(ABC):
@@ -203,9 +232,21 @@ class InputProcessor(ABC):
             "".join(pieces), media=tuple(media), add_special_tokens=add_special_tokens
         )
 
+    def tokenize(self, prompt: StructuredPrompt) -> TokenizedPrompt:
+        """Tokenises a located text; `process` takes the result as it takes the text.
+
+        Raises:
+            ConfigurationError: If a media placeholder is not one special token.
+            RequestError: If the text cannot be written in tokens.
+        """
+        token_ids, positions = self._tokenize(prompt)
+        token_ids.setflags(write=False)
+        order = tuple(span.item for span in prompt.media)
+        return TokenizedPrompt(prompt.text, token_ids, tuple(positions), order)
+
     def process(
         self,
-        prompt: StructuredPrompt | Sequence[int],
+        prompt: StructuredPrompt | TokenizedPrompt | Sequence[int],
         items: Sequence[MediaItem],
         mm_processor_kwargs: Mapping[str, Any] | None = None,
         *,
@@ -215,8 +256,8 @@ class InputProcessor(ABC):
         """Tokenises, expands each placeholder to its item's tokens, and identifies the items.
 
         Args:
-            prompt: A located text, or token ids with one placeholder token for each item, the k-th
-                of a modality standing for its k-th item.
+            prompt: A located text, tokenised or not, or token ids with one placeholder token for
+                each item, the k-th of a modality standing for its k-th item.
             items: The media items, in any order.
             mm_processor_kwargs: The request's processor options.
             memo: Remembers items, so that those of a repeat are not preprocessed again before
@@ -234,34 +275,48 @@ class InputProcessor(ABC):
         """
         self._check_items(items)
         options = self.resolve_options(mm_processor_kwargs or {})
+        text: str | None = None
+        positions: Sequence[int]
+        order: Sequence[int]
         if isinstance(prompt, StructuredPrompt):
-            text, ids, positions = prompt.text, *self._tokenize(prompt)
-            order = [span.item for span in prompt.media]
+            prompt = self.tokenize(prompt)
+        if isinstance(prompt, TokenizedPrompt):
+            text, ids = prompt.text, prompt.token_ids
+            positions, order = prompt.positions, prompt.order
             _check_order(order, len(items))
         else:
-            text, ids = None, np.asarray(prompt, dtype=np.int32)
+            ids = np.asarray(prompt, dtype=np.int32)
             positions, order = self._find_in_ids(ids, items)
         present = frozenset(item.modality for item in items)
-        recall = partial(self._recall, memo, scope) if memo is not None else self._prepare
-        prepared = [recall(items[index], options, present) for index in order]
-        token_ids, starts = _expand(ids, positions, prepared)
+        recalled = [self._recall(memo, scope, items[index], options, present) for index in order]
+        token_ids, starts = _expand(ids, positions, [prepared for prepared, _ in recalled])
         processed = tuple(
-            self._processed_item(items[index], ready, start)
-            for index, ready, start in zip(order, prepared, starts, strict=True)
+            self._processed_item(items[index], *ready, start)
+            for index, ready, start in zip(order, recalled, starts, strict=True)
         )
-        return ProcessedPrompt(token_ids, processed, text, self.adapter_mode(present))
+        places = [
+            (start, ready.positions) for start, (ready, _) in zip(starts, recalled, strict=True)
+        ]
+        return ProcessedPrompt(
+            token_ids,
+            processed,
+            text,
+            self.adapter_mode(present),
+            prompt_positions(len(token_ids), places),
+        )
 
     def _recall(
         self,
-        memo: MediaMemo,
+        memo: MediaMemo | None,
         scope: str | None,
         item: MediaItem,
         options: Mapping[str, Any],
         present: frozenset[str],
-    ) -> PreparedItem:
+    ) -> tuple[PreparedItem, Mapping[str, torch.Tensor]]:
         """What is remembered of an item, with encoder inputs on demand; else prepares it."""
-        if item.payload_digest is None:
-            return self._prepare(item, options, present)
+        if memo is None or item.payload_digest is None:
+            prepared = self._prepare(item, options, present)
+            return prepared, prepared.encoder_inputs
         maker = (type(self).__qualname__, self.model_path)
         key = memo.item_key(
             item.payload_digest, maker, item.modality, options, sorted(present), scope=scope
@@ -271,9 +326,9 @@ class InputProcessor(ABC):
             prepared = self._prepare(item, options, present)
             light = prepared.without_inputs()
             memo.put(key, light, light.nbytes)
-            return prepared
+            return prepared, prepared.encoder_inputs
         inputs = DeferredInputs(lambda: self._prepare(item, options, present).encoder_inputs)
-        return replace(remembered, encoder_inputs=inputs)
+        return remembered, inputs
 
     def _prepare(
         self, item: MediaItem, options: Mapping[str, Any], present: frozenset[str]
@@ -285,7 +340,13 @@ class InputProcessor(ABC):
                 error.at(item.part)
             raise
 
-    def _processed_item(self, item: MediaItem, prepared: PreparedItem, start: int) -> ProcessedItem:
+    def _processed_item(
+        self,
+        item: MediaItem,
+        prepared: PreparedItem,
+        encoder_inputs: Mapping[str, torch.Tensor],
+        start: int,
+    ) -> ProcessedItem:
         identity = self._hasher.identity(
             item.modality, item.payload_digest, prepared.context, item.uuid
         )
@@ -293,7 +354,7 @@ class InputProcessor(ABC):
             modality=item.modality,
             identity=identity,
             runs=prepared.runs(start),
-            encoder_inputs=prepared.encoder_inputs,
+            encoder_inputs=encoder_inputs,
             encoder_kwargs=prepared.encoder_kwargs,
             uuid=item.uuid,
             part=item.part,

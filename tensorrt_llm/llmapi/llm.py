@@ -15,7 +15,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from tensorrt_llm.errors import RequestError
 from tensorrt_llm.executor.executor import GenerationExecutor, ModelInfo
-from tensorrt_llm.executor.request import GenerationRequest
+from tensorrt_llm.executor.request import DEFAULT_PRIORITY, GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
 from tensorrt_llm.inputs.data import ProcessedPrompt, PromptInputs
 from tensorrt_llm.inputs.media_access import MediaAccess
@@ -33,7 +33,6 @@ from tensorrt_llm.sampling_params import SamplingParams
 RequestOutput = GenerationResult
 """The name that users know the answer by."""
 
-DEFAULT_PRIORITY = 0.5
 
 _logger = get_logger(__name__)
 
@@ -170,7 +169,8 @@ class LLM(AbstractContextManager["LLM"]):
             conversation_params: Not available in this release.
             cache_salt: One for all prompts, or one each: only prompts with the same salt share KV
                 blocks.
-            priority: Only 0.5 in this release.
+            priority: 0 to 1, for all prompts or one each: who is admitted first of those who
+                wait, and paused last.
 
         Returns:
             One answer for one prompt, a list for a list.
@@ -191,14 +191,16 @@ class LLM(AbstractContextManager["LLM"]):
         )
         single = _is_single(inputs)
         prompts: list[Any] = [inputs] if single else list(cast("Sequence[Any]", inputs))
-        for value in _spread("priority", priority, len(prompts)):
+        priorities = _spread("priority", priority, len(prompts))
+        for value in priorities:
             _check_priority(value)
         requests = [
-            self._request(prompt, sampling, salt)
-            for prompt, sampling, salt in zip(
+            self._request(*entry)
+            for entry in zip(
                 prompts,
                 _spread("sampling_params", sampling_params, len(prompts)),
                 _spread("cache_salt", cache_salt, len(prompts)),
+                priorities,
                 strict=True,
             )
         ]
@@ -234,7 +236,7 @@ class LLM(AbstractContextManager["LLM"]):
             scheduling_params: Not available in this release.
             conversation_params: Not available in this release.
             cache_salt: Only prompts with the same salt share KV blocks.
-            priority: Only 0.5 in this release.
+            priority: 0 to 1: who is admitted first of those who wait, and paused last.
 
         Returns:
             The answer: await it for the whole, or iterate it (``async for``) for each update.
@@ -255,7 +257,7 @@ class LLM(AbstractContextManager["LLM"]):
             conversation_params=conversation_params,
         )
         _check_priority(priority)
-        return self.submit(self._request(inputs, sampling_params, cache_salt))
+        return self.submit(self._request(inputs, sampling_params, cache_salt, priority))
 
     def preprocess(
         self,
@@ -335,13 +337,14 @@ class LLM(AbstractContextManager["LLM"]):
         inputs: PromptInputs | PreprocessedInputs,
         sampling_params: SamplingParams | None,
         cache_salt: str | None,
+        priority: float,
     ) -> GenerationRequest:
         if cache_salt is not None and not cache_salt.strip():
             raise RequestError("must not be blank", part="cache_salt")
         sampling = SamplingParams() if sampling_params is None else sampling_params
         if not isinstance(inputs, PreprocessedInputs):
             inputs = self._preprocess(inputs, sampling, cache_salt)
-        return GenerationRequest(inputs.prompt, sampling, cache_salt)
+        return GenerationRequest(inputs.prompt, sampling, cache_salt, priority)
 
     def _run_all(
         self, requests: Sequence[GenerationRequest], use_tqdm: bool
@@ -390,8 +393,3 @@ def _refuse(**arguments: Any) -> None:
 def _check_priority(priority: float) -> None:
     if not 0 <= priority <= 1:
         raise ValueError(f"priority must be in [0, 1], got {priority}")
-    if priority != DEFAULT_PRIORITY:
-        raise NotImplementedError(
-            f"priority is not available in this release; leave it at {DEFAULT_PRIORITY}, "
-            f"got {priority}"
-        )

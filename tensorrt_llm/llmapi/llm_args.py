@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -86,10 +86,21 @@ class StrictModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True, protected_namespaces=())
 
+    _inert: ClassVar[dict[str, dict[str, Any]]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Finds the inert fields once: every field of every request asks for them."""
+        cls._inert = {
+            name: field.json_schema_extra
+            for name, field in cls.model_fields.items()
+            if isinstance(field.json_schema_extra, dict) and "inert" in field.json_schema_extra
+        }
+
     @field_validator("*", mode="before")
     @classmethod
     def _check_inert(cls, value: Any, info: ValidationInfo) -> Any:
-        extra = cls.inert_fields().get(info.field_name or "")
+        extra = cls._inert.get(info.field_name or "")
         if extra and not any(_same_scalar(value, ok) for ok in extra["inert"]):
             accepted = " or ".join(repr(ok) for ok in extra["inert"])
             raise ValueError(
@@ -101,11 +112,7 @@ class StrictModel(BaseModel):
     @classmethod
     def inert_fields(cls) -> dict[str, dict[str, Any]]:
         """Fields that are accepted at some values only, with those values under ``"inert"``."""
-        return {
-            name: field.json_schema_extra
-            for name, field in cls.model_fields.items()
-            if isinstance(field.json_schema_extra, dict) and "inert" in field.json_schema_extra
-        }
+        return cls._inert
 
     def effective(self) -> dict[str, Any]:
         """The settings that have an effect, defaults filled in, as plain data."""
@@ -218,6 +225,12 @@ class MultimodalConfig(StrictModel):
         description="Most bytes of encoder rows kept for later requests, as a number or as text "
         "such as '512MiB'. 0 keeps none beyond the requests that need them.",
     )
+    encoder_cache_host_max_bytes: Annotated[int, BeforeValidator(parse_bytes)] = Field(
+        0,
+        ge=0,
+        description="Most bytes of encoder rows kept in host memory when they have to leave the "
+        "device, as a number or as text. 0 drops them. Has no effect on the CPU.",
+    )
     hash_algorithm: HashAlgorithm = Field(
         "blake3",
         description="What identifies media. xxh3_128 is faster and keyed with a secret of the "
@@ -239,8 +252,11 @@ class MultimodalConfig(StrictModel):
 class SchedulerConfig(StrictModel):
     """Which requests run in a step."""
 
-    capacity_scheduler_policy: str = inert(
-        "another capacity policy than GUARANTEED_NO_EVICT", "GUARANTEED_NO_EVICT"
+    capacity_scheduler_policy: Literal["GUARANTEED_NO_EVICT", "MAX_UTILIZATION"] = Field(
+        "GUARANTEED_NO_EVICT",
+        description="Who may hold KV blocks. GUARANTEED_NO_EVICT admits a request when all of it "
+        "fits, so that it can finish. MAX_UTILIZATION admits what fits now; when the pool runs "
+        "out, the latest request of the lowest priority is paused and recomputed later.",
     )
     context_chunking_policy: str | None = inert(
         "another chunking policy than FIRST_COME_FIRST_SERVED", None, "FIRST_COME_FIRST_SERVED"

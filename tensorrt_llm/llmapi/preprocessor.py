@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensorrt_llm.errors import RequestError
-from tensorrt_llm.inputs.chat_template import render_chat
+from tensorrt_llm.errors import MediaError, RequestError
+from tensorrt_llm.inputs.chat_template import MediaPart, TextPart, render_chat
 from tensorrt_llm.inputs.data import (
     MediaItem,
     ProcessedPrompt,
@@ -22,8 +22,8 @@ from tensorrt_llm.inputs.data import (
     prompt_inputs,
 )
 from tensorrt_llm.inputs.media_io import MediaLoader
-from tensorrt_llm.inputs.media_memo import MediaMemo
-from tensorrt_llm.inputs.registry import InputProcessor
+from tensorrt_llm.inputs.media_memo import MediaMemo, MemoKey, MemoStats
+from tensorrt_llm.inputs.registry import InputProcessor, TokenizedPrompt
 from tensorrt_llm.llmapi.media import check_keys, read_io_options, read_media
 
 
@@ -40,6 +40,13 @@ class ChatOptions:
     add_generation_prompt: bool = True
     add_special_tokens: bool = False
     template_kwargs: Mapping[str, Any] | None = None
+
+
+PROMPT_MEMO_BYTES = 8 * 2**20
+"""Most bytes of rendered and tokenised conversations that are kept for repeats."""
+
+# A template that reads one of these writes something else each time.
+_CHANGING = ("strftime_now", "random")
 
 
 class Preprocessor:
@@ -66,11 +73,17 @@ class Preprocessor:
         self._vocab_size = vocab_size
         self._chat_template = chat_template
         self._memo = memo
+        self._prompts = MediaMemo(PROMPT_MEMO_BYTES)
 
     @property
     def modalities(self) -> tuple[str, ...]:
         """What the model takes beside text."""
         return self._processor.modalities
+
+    @property
+    def prompt_memo_stats(self) -> MemoStats:
+        """Counters of the conversations that are kept rendered and tokenised."""
+        return self._prompts.stats
 
     def process_inputs(
         self,
@@ -145,6 +158,17 @@ class Preprocessor:
                 "this model has no chat template; start it with chat_template (--chat_template), "
                 "or ask for completions"
             )
+        prompt = self._tokenized_chat(messages, options, scope)
+        return self._process(prompt, items, mm_processor_kwargs, scope)
+
+    def _tokenized_chat(
+        self, messages: Sequence[Mapping[str, Any]], options: ChatOptions, scope: str | None
+    ) -> TokenizedPrompt:
+        """Renders and tokenises a conversation, unless the same one was just seen."""
+        key = self._prompt_key(messages, options, scope)
+        known: TokenizedPrompt | None = None if key is None else self._prompts.get(key)
+        if known is not None:
+            return known
         prompt = render_chat(
             self._tokenizer,
             messages,
@@ -154,11 +178,33 @@ class Preprocessor:
             template_kwargs=options.template_kwargs,
             add_special_tokens=options.add_special_tokens,
         )
-        return self._process(prompt, items, mm_processor_kwargs, scope)
+        tokenized = self._processor.tokenize(prompt)
+        if key is not None:
+            self._prompts.put(key, tokenized, tokenized.nbytes)
+        return tokenized
+
+    def _prompt_key(
+        self, messages: Sequence[Mapping[str, Any]], options: ChatOptions, scope: str | None
+    ) -> MemoKey | None:
+        """What a conversation's prompt is remembered under; None if it must be made each time."""
+        template = str(self._chat_template or self._tokenizer.chat_template)
+        if any(name in template for name in _CHANGING):
+            return None
+        try:
+            return MediaMemo.prompt_key(
+                [{name: _plain(value) for name, value in message.items()} for message in messages],
+                options.add_generation_prompt,
+                options.add_special_tokens,
+                options.template_kwargs,
+                scope=scope,
+            )
+        except MediaError:
+            # A value that the template may know what to do with, and we do not.
+            return None
 
     def _process(
         self,
-        prompt: StructuredPrompt | Sequence[int],
+        prompt: StructuredPrompt | TokenizedPrompt | Sequence[int],
         items: Sequence[MediaItem],
         options: Mapping[str, Any] | None,
         scope: str | None,
@@ -173,3 +219,17 @@ class Preprocessor:
                 raise RequestError(
                     f"token id {token_id} is outside the vocabulary of {self._vocab_size} tokens"
                 )
+
+
+def _plain(value: Any) -> Any:
+    """Content of a message as plain values: parts as (modality, item) or (text,)."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return value
+    return [
+        (part.text,)
+        if isinstance(part, TextPart)
+        else (part.modality, part.item)
+        if isinstance(part, MediaPart)
+        else part
+        for part in value
+    ]

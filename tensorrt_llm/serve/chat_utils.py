@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tensorrt_llm.errors import LimitExceededError, RequestError, UnsupportedModalityError
+from tensorrt_llm.inputs.encoded_text import EncodedText
 
 ROLES = {
     "system": "system",
@@ -50,8 +51,8 @@ class MediaSource:
 
     modality: str
     part: str
-    url: str | None = None
-    data: str | None = None
+    url: str | EncodedText | None = None
+    data: str | EncodedText | None = None
     format: str | None = None
     uuid: str | None = None
 
@@ -176,7 +177,7 @@ def _by_url(modality: str, field: str) -> Callable[[Mapping[str, Any], str], Sou
             url, detail = value.get("url"), value.get("detail", part.get("detail"))
         else:
             url, detail = value, part.get("detail")
-        if not isinstance(url, str) or not url.strip():
+        if not _is_there(url):
             raise RequestError(
                 f'{field} must be a URL or {{"url": ...}}, got {value!r:.80}', part=where
             )
@@ -198,7 +199,7 @@ def _input_audio(part: Mapping[str, Any], where: str) -> Source:
         )
     _refuse_unknown(value, ("data", "format"), f"{where}.input_audio")
     data, kind = value.get("data"), value.get("format")
-    if not isinstance(data, str) or not data.strip():
+    if not _is_there(data):
         raise RequestError("input_audio.data must be audio in base64", part=where)
     if kind is not None and not isinstance(kind, str):
         raise RequestError(f"input_audio.format must be a string, got {kind!r:.80}", part=where)
@@ -213,6 +214,11 @@ _PART_TYPES: Mapping[str, Callable[[Mapping[str, Any], str], Source]] = {
     "input_audio": _input_audio,
     "video_url": _by_url("video", "video_url"),
 }
+
+
+def _is_there(text: Any) -> bool:
+    """Whether it is text that is not blank; long text is not."""
+    return isinstance(text, EncodedText) or (isinstance(text, str) and bool(text.strip()))
 
 
 def _uuid(part: Mapping[str, Any], where: str) -> str | None:

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from tensorrt_llm.errors import (
+    DeadlineExceededError,
     EngineDiedError,
     EngineError,
     EngineRestartingError,
@@ -34,6 +35,7 @@ _TYPES = {
     400: "BadRequestError",
     404: "NotFoundError",
     405: "MethodNotAllowedError",
+    408: "RequestTimeoutError",
     413: "RequestTooLargeError",
     429: "RateLimitError",
     500: "InternalServerError",
@@ -72,6 +74,8 @@ def describe(error: Exception) -> tuple[ErrorResponse, Mapping[str, str]]:
         return _body(501, str(error)), {}
     if isinstance(error, QueueFullError):
         return _body(429, str(error)), {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    if isinstance(error, DeadlineExceededError):
+        return _body(408, str(error)), {}
     if isinstance(error, EngineRestartingError):
         return _body(503, str(error)), {"Retry-After": str(RETRY_AFTER_SECONDS)}
     if isinstance(error, EngineStoppedError | EngineDiedError):

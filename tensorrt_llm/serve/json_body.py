@@ -1,16 +1,26 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads large JSON bodies quickly: media in base64 makes them megabytes of one string."""
+"""Reads JSON bodies quickly: media in base64 makes them megabytes of one string.
+
+What is unusual (another content type, a mistake in the body) goes the framework's way, which also
+words the refusals.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
+
+from tensorrt_llm.errors import RequestError
+from tensorrt_llm.serve.large_strings import parse_with_views
 
 LARGE_BODY_BYTES = 64 * 2**10
 """From this size on a body goes through the faster parser."""
@@ -29,7 +39,8 @@ class _JsonRequest(Request):
         if len(body) < LARGE_BODY_BYTES or hasattr(self, "_json"):
             return await super().json()
         try:
-            self._json = from_json(body, cache_strings="none")
+            values = parse_with_views(body)
+            self._json = from_json(body, cache_strings="none") if values is None else values
         except ValueError:
             # The other parser says what is wrong, in the words that small bodies get.
             return await super().json()
@@ -42,8 +53,38 @@ class JsonRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler, given a request that parses its own way."""
         handler = super().get_route_handler()
+        direct = _DirectCall.of(self)
 
         async def handle(request: Request) -> Response:
-            return await handler(_JsonRequest(request.scope, request.receive))
+            quick = _JsonRequest(request.scope, request.receive)
+            arguments = None if direct is None else await direct.arguments(quick)
+            return await (handler(quick) if arguments is None else self.endpoint(**arguments))
 
         return handle
+
+
+@dataclass(frozen=True)
+class _DirectCall:
+    """How to call an endpoint that takes a body and the request, and nothing to be looked up."""
+
+    model: type[BaseModel]
+    body: str
+    request: str
+
+    @classmethod
+    def of(cls, route: APIRoute) -> _DirectCall | None:
+        taken = inspect.signature(route.endpoint, eval_str=True).parameters
+        kinds = [parameter.annotation for parameter in taken.values()]
+        if len(kinds) != 2 or kinds[1] is not Request or not inspect.isclass(kinds[0]):
+            return None
+        return cls(kinds[0], *taken) if issubclass(kinds[0], BaseModel) else None
+
+    async def arguments(self, http: Request) -> dict[str, Any] | None:
+        """The arguments, or None if they cannot be made of this request."""
+        if http.headers.get("content-type") != "application/json":
+            return None
+        try:
+            body = self.model.model_validate(await http.json())
+        except (ValueError, RequestError):
+            return None
+        return {self.body: body, self.request: http}

@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from tensorrt_llm.errors import RequestError
+from tensorrt_llm.executor.request import DEFAULT_PRIORITY
 from tensorrt_llm.llmapi.llm_args import StrictModel, inert
 from tensorrt_llm.sampling_params import SamplingParams
 
@@ -58,6 +59,12 @@ class GenerationFields(StrictModel):
     cache_salt: str | None = Field(
         None, description="Only requests with the same salt share KV blocks."
     )
+    priority: float = Field(
+        DEFAULT_PRIORITY,
+        ge=0,
+        le=1,
+        description="Who is admitted first of those who wait, and paused last.",
+    )
     user: str | None = Field(None, description="Ignored.")
     metadata: dict[str, Any] | None = Field(None, description="Ignored.")
     safety_identifier: str | None = Field(None, description="Ignored.")
@@ -81,7 +88,6 @@ class GenerationFields(StrictModel):
     response_format: dict[str, Any] | None = inert("structured output", None, {"type": "text"})
     lora_request: Any = inert("an adapter a request", None)
     conversation_params: Any = inert("conversation routing", None)
-    priority: float = inert("request priorities", 0.5)
     disaggregated_params: Any = Field(None, description="Not available in this release.")
 
     @model_validator(mode="before")

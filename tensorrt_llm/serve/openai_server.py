@@ -195,7 +195,7 @@ class OpenAIServer:
         _refuse_disaggregated(body)
         sampling = body.sampling_params()
         prompt = await while_connected(http, self._prepare_chat(body))
-        request = GenerationRequest(prompt, sampling, body.cache_salt)
+        request = GenerationRequest(prompt, sampling, body.cache_salt, body.priority)
         result = await self._submit(request, "messages")
         return await _reply(body, http, [result], self._writer(ChatWriter, body))
 
@@ -222,7 +222,7 @@ class OpenAIServer:
         results: list[GenerationResult] = []
         try:
             for prompt, part in zip(prepared, parts, strict=True):
-                request = GenerationRequest(prompt, sampling, body.cache_salt)
+                request = GenerationRequest(prompt, sampling, body.cache_salt, body.priority)
                 results.append(await self._submit(request, part))
         except Exception:
             for result in results:
@@ -242,22 +242,27 @@ class OpenAIServer:
         # One URL named twice in a request is one thing, and fetched once.
         loader = self.media_loader.for_request()
         load = partial(_load, loader, io_options=io_options, scope=body.cache_salt)
-        items = await _all(self._in(self._media_threads, load, source) for source in sources)
         options = ChatOptions(
             add_generation_prompt=body.add_generation_prompt,
             add_special_tokens=body.add_special_tokens,
             template_kwargs=body.chat_template_kwargs,
         )
-        with _naming("messages"):
-            return await self._in(
-                self._prepare_threads,
-                self._llm.preprocessor.process_chat,
-                _with_items(messages),
-                items,
-                options,
-                body.mm_processor_kwargs,
-                body.cache_salt,
-            )
+
+        def prepare(items: Sequence[MediaItem]) -> ProcessedPrompt:
+            with _naming("messages"):
+                return self._llm.preprocessor.process_chat(
+                    _with_items(messages),
+                    items,
+                    options,
+                    body.mm_processor_kwargs,
+                    body.cache_salt,
+                )
+
+        if len(sources) == 1:
+            # The thread that has loaded the item goes on: handing over costs more than a repeat.
+            return await self._in(self._media_threads, lambda: prepare([load(sources[0])]))
+        items = await _all(self._in(self._media_threads, load, source) for source in sources)
+        return await self._in(self._prepare_threads, prepare, items)
 
     async def _prepare_prompt(
         self, prompt: str | list[int], part: str, body: CompletionRequest

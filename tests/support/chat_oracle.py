@@ -51,7 +51,7 @@ class ChatOracle:
     """Knows every conversation that a server has seen.
 
     Args:
-        checkpoint: A tiny Phi-4-multimodal.
+        checkpoint: A tiny multimodal model.
     """
 
     def __init__(self, checkpoint: Path) -> None:
@@ -60,17 +60,15 @@ class ChatOracle:
 
     def prompt(self, *messages: Message) -> ProcessedPrompt:
         """The prompt of a conversation, as the checkpoint's chat template writes it."""
-        text, media = "", []
-        for role, parts in messages:
-            text += f"<|{role}|>"
-            for part in parts:
-                if isinstance(part, str):
-                    text += part
-                else:
-                    text += "<|image|>" if isinstance(part, Image.Image) else "<|audio|>"
-                    media.append(_as_sent(part))
-            text += "<|end|>"
-        return self.make(f"{text}<|assistant|>", *media)
+        media = [part for _, parts in messages for part in parts if not isinstance(part, str)]
+        conversation = [
+            {"role": role, "content": [_template_part(part) for part in parts]}
+            for role, parts in messages
+        ]
+        text = self.make.tokenizer.apply_chat_template(
+            conversation, tokenize=False, add_generation_prompt=True
+        )
+        return self.make(text, *map(_as_sent, media))
 
     def expect(self, *messages: Message, salt: str | None = None) -> int:
         """Most tokens that can be cached now."""
@@ -95,6 +93,13 @@ class ChatOracle:
         expected = self.expect(*messages, salt=salt)
         self.seen(*messages, salt=salt)
         return len(self.prompt(*messages)), expected
+
+
+def _template_part(part: Part) -> dict[str, str]:
+    """The part as stock chat templates take it."""
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    return {"type": "image" if isinstance(part, Image.Image) else "audio"}
 
 
 def _names(messages: Sequence[Message]) -> list[str]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from transformers import AutoTokenizer
 
 from tensorrt_llm.executor.executor import GenerationExecutor
 from tensorrt_llm.executor.proxy import GenerationExecutorProxy
-from tensorrt_llm.executor.request import GenerationRequest
+from tensorrt_llm.executor.request import DEFAULT_PRIORITY, GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
 from tensorrt_llm.executor.worker import GenerationExecutorWorker
 from tensorrt_llm.inputs.data import DeferredInputs, ProcessedPrompt
@@ -55,13 +56,31 @@ def start(
     count: int,
     *,
     cache_salt: str | None = None,
+    priority: float = DEFAULT_PRIORITY,
+    timeout: float | None = None,
     **sampling: Any,
 ) -> GenerationResult:
     """Submits a greedy request for exactly ``count`` tokens with their logits."""
     options = {"max_tokens": count, "ignore_eos": True, "return_generation_logits": True}
-    return executor.submit(
-        GenerationRequest(prompt, SamplingParams(**{**options, **sampling}), cache_salt)
-    )
+    params = SamplingParams(**{**options, **sampling})
+    return executor.submit(GenerationRequest(prompt, params, cache_salt, priority, timeout))
+
+
+@contextmanager
+def held(executor: GenerationExecutor) -> Iterator[None]:
+    """What is submitted inside arrives at the loop at the same time, when the block ends."""
+    gate = threading.Event()
+    waiting = executor._engine.call(gate.wait)
+    try:
+        yield
+    finally:
+        gate.set()
+        waiting.result(timeout=60)
+
+
+def total(iterations: list[dict[str, Any]], name: str) -> int:
+    """Sum of an in-flight batching statistic over iterations."""
+    return sum(iteration["inflightBatchingStats"][name] for iteration in iterations)
 
 
 def deferred(prompt: ProcessedPrompt, load: Callable[[int], Any] | None = None) -> ProcessedPrompt:
@@ -95,10 +114,22 @@ def text_prompt(ids: list[int] | np.ndarray) -> ProcessedPrompt:
     return ProcessedPrompt(np.asarray(ids, np.int32))
 
 
+def _assert_books_closed(engine: Any) -> None:
+    manager = engine._kv_cache.impl
+    manager.check_integrity()
+    stats = manager.stats()
+    assert (stats.reserved_num_blocks, stats.pending_copies, manager.num_sequences) == (0, 0, 0)
+    assert len(engine._burst._running) == engine._burst.num_waiting == 0
+
+
 def assert_idle(executor: GenerationExecutor) -> dict[str, Any]:
     """Nothing runs and nothing is held; gives the snapshot that shows it."""
     state = executor.snapshot()
     assert (state["numActiveRequests"], state["numQueuedRequests"]) == (0, 0)
     assert state["kvCacheStats"]["usedNumBlocks"] == 0
-    assert state["multimodalStats"]["embeddingStore"]["pinnedCount"] == 0
+    store = state["multimodalStats"]["embeddingStore"]
+    assert (store["pinnedCount"], store["lentBytes"]) == (0, 0)
+    assert store["currentBytes"] <= store["maxBytes"]
+    if isinstance(executor, GenerationExecutorWorker):
+        executor._engine.call(lambda: _assert_books_closed(executor._engine)).result()
     return state

@@ -26,8 +26,8 @@ RANKS = {
     "version": 0,
     "errors": 0,
     "logger": 0,
+    "bindings": 0,
     "sampling_params": 1,
-    "bindings": 1,
     "inputs": 1,
     "llmapi.llm_args": 1,
     "_torch.attention_backend": 1,
@@ -272,9 +272,14 @@ def _plant(folder: Path, files: dict[str, str]) -> Path:
         (
             "_torch/attention_backend/x.py",
             "from ...bindings import X",
+            "the closed room _torch.attention_backend",
+        ),
+        (
+            "inputs/data_uri.py",
+            "from tensorrt_llm.sampling_params import X",
             "rank 1 imports rank 1 of another room",
         ),
-        ("bindings/__init__.py", "from tensorrt_llm.errors import X", "the closed room bindings"),
+        ("bindings/__init__.py", "from tensorrt_llm.version import X", "rank 0 imports rank 0"),
         (
             "serve/openai_server.py",
             "from tensorrt_llm._torch.pyexecutor import x",

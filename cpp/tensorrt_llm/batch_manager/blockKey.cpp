@@ -61,13 +61,13 @@ constexpr std::uint64_t mixed(std::uint64_t value)
 
 //! Hashes \p size tokens a block. \tparam kSize the size where it is known: the hash is then straight code.
 template <std::size_t kSize>
-void hashTokens(TokenId const* tokens, std::size_t size, std::vector<BlockHash>& hashes)
+void hashTokens(TokenId const* tokens, std::size_t size, BlockHash* hash, BlockHash const* end)
 {
-    for (auto& hash : hashes)
+    for (; hash != end; ++hash)
     {
         auto const own = XXH3_128bits(tokens, (kSize != 0 ? kSize : size) * sizeof(TokenId));
-        hash.low = own.low64;
-        hash.high = own.high64;
+        hash->low = own.low64;
+        hash->high = own.high64;
         tokens += size;
     }
 }
@@ -238,53 +238,53 @@ BlockHash BlockKeyHasher::hashBlock(BlockHash const& parent, BlockKeyView const&
     return mFunction(mScratch.data(), mScratch.size());
 }
 
-void BlockKeyHasher::hashChain(BlockHash const& root, PromptKeys const& keys, std::vector<BlockHash>& hashes)
+void BlockKeyHasher::hashChain(
+    BlockHash const& parent, PromptKeys const& keys, std::size_t first, std::size_t end, std::vector<BlockHash>& hashes)
 {
-    if (mFunction != &xxh3Hash)
+    if (first >= end)
     {
-        auto parent = root;
-        for (std::size_t block = 0; block < hashes.size(); ++block)
-        {
-            parent = hashes[block] = hashBlock(parent, keys[block]);
-        }
         return;
     }
-    if (hashes.empty())
+    if (mFunction != &xxh3Hash)
     {
+        auto above = parent;
+        for (auto block = first; block < end; ++block)
+        {
+            above = hashes[block] = hashBlock(above, keys[block]);
+        }
         return;
     }
     // Two passes: the first has no step that waits for another. The halves are carried apart, because a struct that is
     // written in halves and read whole makes the processor wait for the store.
-    auto const* const tokens = keys[0].tokens.data();
-    switch (keys[0].tokens.size())
+    auto const tokens = keys[first].tokens;
+    auto* const begin = &hashes[first];
+    auto* const behind = begin + (end - first);
+    switch (tokens.size())
     {
     case 32:
-        hashTokens<32>(tokens, 32, hashes);
+        hashTokens<32>(tokens.data(), 32, begin, behind);
         break;
     case 64:
-        hashTokens<64>(tokens, 64, hashes);
+        hashTokens<64>(tokens.data(), 64, begin, behind);
         break;
     default:
-        hashTokens<0>(tokens, keys[0].tokens.size(), hashes);
+        hashTokens<0>(tokens.data(), tokens.size(), begin, behind);
     }
-    if (keys.hasMedia())
+    for (auto block = first; keys.hasMedia() && block < end; ++block)
     {
-        for (std::size_t block = 0; block < hashes.size(); ++block)
+        if (auto const spans = keys[block].media; !spans.empty())
         {
-            if (auto const spans = keys[block].media; !spans.empty())
-            {
-                hashes[block] = mediaHash(spans, hashes[block]);
-            }
+            hashes[block] = mediaHash(spans, hashes[block]);
         }
     }
-    auto low = root.low;
-    auto high = root.high;
-    for (auto& hash : hashes)
+    auto low = parent.low;
+    auto high = parent.high;
+    for (auto* hash = begin; hash != behind; ++hash)
     {
-        low = chained(low, hash.low, kOdd[4]);
-        high = chained(high, hash.high, kOdd[5]);
-        hash.low = low;
-        hash.high = high;
+        low = chained(low, hash->low, kOdd[4]);
+        high = chained(high, hash->high, kOdd[5]);
+        hash->low = low;
+        hash->high = high;
     }
 }
 
@@ -304,11 +304,11 @@ void PromptKeys::clear()
 {
     mSpans.clear();
     mFirstSpans.clear();
-    mHashes.clear();
+    mNumWhole = 0;
 }
 
-void PromptKeys::build(ArrayView<TokenId> tokens, std::size_t tokensPerBlock, std::size_t numBlocks,
-    MediaLayout const& media, BlockHash const& rootHash, BlockKeyHasher& hasher)
+void PromptKeys::build(
+    ArrayView<TokenId> tokens, std::size_t tokensPerBlock, std::size_t numBlocks, MediaLayout const& media)
 {
     clear();
     mTokens = tokens;
@@ -318,8 +318,8 @@ void PromptKeys::build(ArrayView<TokenId> tokens, std::size_t tokensPerBlock, st
     {
         cutMedia(numBlocks, media);
     }
-    mHashes.resize(std::min(numBlocks, tokens.size() / tokensPerBlock));
-    hasher.hashChain(rootHash, *this, mHashes);
+    mNumWhole = std::min(numBlocks, tokens.size() / tokensPerBlock);
+    mHashes.resize(std::max(mHashes.size(), mNumWhole));
 }
 
 void PromptKeys::cutMedia(std::size_t numBlocks, MediaLayout const& media)

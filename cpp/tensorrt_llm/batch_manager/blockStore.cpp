@@ -79,9 +79,21 @@ std::size_t BlockStore::numTokens(BlockId block) const
     return end[-1] == kNoToken ? static_cast<std::size_t>(std::find(first, end, kNoToken) - first) : mTokensPerBlock;
 }
 
-void BlockStore::cutTokens(BlockId block, std::size_t numTokens)
+void BlockStore::cutTokens(BlockId block, std::size_t numTokens, std::vector<MediaSpan>& scratch)
 {
     std::fill(tokens(block) + numTokens, tokens(block) + mTokensPerBlock, kNoToken);
+    auto const end = static_cast<std::int32_t>(numTokens);
+    scratch.clear();
+    forEachSpan(block,
+        [&](MediaSpan span)
+        {
+            span.length = std::min(span.length, end - span.blockOffset);
+            if (span.length > 0)
+            {
+                scratch.push_back(span);
+            }
+        });
+    setMedia(block, scratch);
 }
 
 BlockKeyView BlockStore::key(BlockId block, std::vector<MediaSpan>& scratch) const
@@ -97,17 +109,11 @@ BlockKeyView BlockStore::key(BlockId block, std::vector<MediaSpan>& scratch) con
     return {all, scratch};
 }
 
-bool BlockStore::hasKey(BlockId block, BlockKeyView const& key) const
+bool BlockStore::hasSpans(BlockId block, ArrayView<MediaSpan> spans) const
 {
-    auto const& record = (*this)[block];
-    if (record.numSpans != key.media.size() || tokens(block)[mTokensPerBlock - 1] == kNoToken
-        || std::memcmp(tokens(block), key.tokens.data(), mTokensPerBlock * sizeof(TokenId)) != 0)
-    {
-        return false;
-    }
     std::size_t index = 0;
     bool equal = true;
-    forEachSpan(block, [&](MediaSpan const& span) { equal = equal && span == key.media[index++]; });
+    forEachSpan(block, [&](MediaSpan const& span) { equal = equal && span == spans[index++]; });
     return equal;
 }
 

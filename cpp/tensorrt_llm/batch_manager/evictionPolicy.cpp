@@ -59,38 +59,6 @@ BlockId EvictionPolicy::nextCached(Tier tier) const
     return kNoBlock;
 }
 
-void EvictionPolicy::claim(BlockId block)
-{
-    switch (state(block))
-    {
-    case BlockState::kFree:
-        unlink(listsOf(block).free, block);
-        --listsOf(block).numFree;
-        break;
-    case BlockState::kCached:
-        delist(block);
-        break;
-    case BlockState::kHeld:
-        throw InternalStateError("block " + std::to_string(block) + " is held, expected free or cached");
-    }
-    mStore[block].state = BlockState::kHeld;
-}
-
-void EvictionPolicy::releaseFree(BlockId block)
-{
-    expect(block, BlockState::kHeld);
-    pushFront(listsOf(block).free, block);
-    mStore[block].state = BlockState::kFree;
-    ++listsOf(block).numFree;
-}
-
-void EvictionPolicy::releaseCached(BlockId block)
-{
-    expect(block, BlockState::kHeld);
-    mStore[block].state = BlockState::kCached;
-    enlist(block, false);
-}
-
 void EvictionPolicy::demote(BlockId block)
 {
     expect(block, BlockState::kCached);
@@ -106,66 +74,10 @@ void EvictionPolicy::relist(BlockId block, std::uint8_t level, bool toFront)
     enlist(block, toFront);
 }
 
-void EvictionPolicy::enlist(BlockId block, bool toFront)
+void EvictionPolicy::fail(BlockId block, BlockState expected) const
 {
-    auto& lists = listsOf(block);
-    auto const level = mStore[block].level;
-    if (toFront)
-    {
-        pushFront(lists.levels[level], block);
-    }
-    else
-    {
-        pushBack(lists.levels[level], block);
-    }
-    lists.occupied[level / 64] |= std::uint64_t{1} << (level % 64);
-    ++lists.numCached;
-}
-
-void EvictionPolicy::delist(BlockId block)
-{
-    auto& lists = listsOf(block);
-    auto const level = mStore[block].level;
-    auto& list = lists.levels[level];
-    unlink(list, block);
-    if (list.first == kNoBlock)
-    {
-        lists.occupied[level / 64] &= ~(std::uint64_t{1} << (level % 64));
-    }
-    --lists.numCached;
-}
-
-void EvictionPolicy::pushFront(List& list, BlockId block)
-{
-    mStore[block].listPrevious = kNoBlock;
-    mStore[block].listNext = list.first;
-    (list.first == kNoBlock ? list.last : mStore[list.first].listPrevious) = block;
-    list.first = block;
-}
-
-void EvictionPolicy::pushBack(List& list, BlockId block)
-{
-    mStore[block].listPrevious = list.last;
-    mStore[block].listNext = kNoBlock;
-    (list.last == kNoBlock ? list.first : mStore[list.last].listNext) = block;
-    list.last = block;
-}
-
-void EvictionPolicy::unlink(List& list, BlockId block)
-{
-    auto const previous = mStore[block].listPrevious;
-    auto const following = mStore[block].listNext;
-    (previous == kNoBlock ? list.first : mStore[previous].listNext) = following;
-    (following == kNoBlock ? list.last : mStore[following].listPrevious) = previous;
-}
-
-void EvictionPolicy::expect(BlockId block, BlockState expected) const
-{
-    if (state(block) != expected)
-    {
-        throw InternalStateError(
-            "block " + std::to_string(block) + " is " + nameOf(state(block)) + ", expected " + nameOf(expected));
-    }
+    throw InternalStateError(
+        "block " + std::to_string(block) + " is " + nameOf(state(block)) + ", expected " + nameOf(expected));
 }
 
 void EvictionPolicy::walk(List const& list, BlockState expected, Tier tier, std::vector<BlockId>& blocks) const

@@ -12,9 +12,6 @@ namespace tensorrt_llm::batch_manager
 namespace
 {
 
-//! Entries gathered before they are named without being asked: what waits has to be bounded too.
-constexpr std::size_t kMaxGathered = 4096;
-
 //! Writes whole numbers in little endian, whatever the machine's order.
 class Writer
 {
@@ -103,31 +100,65 @@ KvCacheEventLog::KvCacheEventLog(
     : mMaxEvents{maxEvents}
     , mStore{store}
     , mTree{tree}
-    , mNames{isEnabled() ? static_cast<std::size_t>(store.numBlocks()) : 0}
-    , mPending{isEnabled() ? static_cast<std::size_t>(store.numBlocks()) : 0}
+    , mTold{isEnabled() ? static_cast<std::size_t>(store.numBlocks()) : 0}
+    , mNumDevice{numDevice}
 {
     if (isEnabled())
     {
-        append(KvCacheEventKind::kCreated).numBlocksPerLevel = {numDevice, store.numBlocks() - numDevice};
+        open({KvCacheEventKind::kCreated, false, 0, 0, 0, 0});
+        flush();
     }
 }
 
-void KvCacheEventLog::note(Entry const& entry)
+void KvCacheEventLog::open(Header const& header)
 {
-    if (mEntries.size() >= kMaxGathered)
+    if (mEvents.size() == mMaxEvents)
     {
-        flush();
+        mNumDropped += mEvents.front().isVoid() ? 0 : 1;
+        popOldest();
     }
-    mEntries.push_back(entry);
+    mEvents.push(header);
+}
+
+//! Takes the oldest event off the buffer. Its number is used up if there was anything to tell.
+void KvCacheEventLog::popOldest()
+{
+    auto const oldest = mEvents.front();
+    mNextId += oldest.isVoid() ? 0 : 1;
+    for (std::size_t index = 0; index < oldest.numNotes; ++index)
+    {
+        auto const block = mNotes.front().block;
+        if (oldest.kind == KvCacheEventKind::kStored && block != kNoBlock)
+        {
+            toldOf(block).pending = false;
+        }
+        mNotes.pop();
+    }
+    mEvents.pop();
+    mFlushed = std::max(mFlushed, mEvents.begin());
+}
+
+//! Adds a block to the newest event.
+void KvCacheEventLog::note(BlockId block, BlockName const& name)
+{
+    mNotes.push({block, mEvents.end() - 1, name});
+    ++mEvents.back().numNotes;
 }
 
 void KvCacheEventLog::stored(BlockId block)
 {
-    if (isEnabled())
+    if (!isEnabled())
     {
-        note({KvCacheEventKind::kStored, block, {}, false, 0, 0});
-        mPending[static_cast<std::size_t>(block)] = static_cast<std::uint32_t>(mEntries.size());
+        return;
     }
+    if (!isOpen(KvCacheEventKind::kStored) || mLastStored == kNoBlock || mTree.parentOf(block) != mLastStored)
+    {
+        open({KvCacheEventKind::kStored, false, 0, 0, 0, 0});
+    }
+    toldOf(block).note = static_cast<std::uint32_t>(mNotes.end());
+    toldOf(block).pending = true;
+    note(block, {});
+    mLastStored = block;
 }
 
 void KvCacheEventLog::removed(BlockId block)
@@ -136,28 +167,45 @@ void KvCacheEventLog::removed(BlockId block)
     {
         return;
     }
-    if (auto& pending = mPending[static_cast<std::size_t>(block)]; pending != 0)
+    auto& told = toldOf(block);
+    if (told.pending)
     {
-        mEntries[pending - 1].block = kNoBlock;
-        pending = 0;
-        return;
+        auto const first = mNotes.begin();
+        auto& stored = mNotes[first + (told.note - static_cast<std::uint32_t>(first))];
+        stored.block = kNoBlock;
+        ++mEvents[stored.event].numVoid;
     }
-    note({KvCacheEventKind::kRemoved, block, mNames[static_cast<std::size_t>(block)], false, 0, 0});
+    else if (told.announced)
+    {
+        if (!isOpen(KvCacheEventKind::kRemoved))
+        {
+            open({KvCacheEventKind::kRemoved, false, 0, 0, 0, 0});
+        }
+        note(block, told.name);
+    }
+    told.pending = false;
+    told.announced = false;
+    told.named = false;
+    mLastStored = mLastStored == block ? kNoBlock : mLastStored;
 }
 
 void KvCacheEventLog::levelChanged(BlockId block, std::int32_t before, std::int32_t after)
 {
-    if (isEnabled() && !isPending(block))
-    {
-        note({KvCacheEventKind::kUpdated, block, mNames[static_cast<std::size_t>(block)], true, before, after});
-    }
+    changed(block, true, before, after);
 }
 
 void KvCacheEventLog::priorityChanged(BlockId block, std::int32_t before, std::int32_t after)
 {
-    if (isEnabled() && before != after && !isPending(block))
+    changed(block, false, before, after);
+}
+
+//! Of a block that nobody was told of yet nothing has to be said: its stored event will tell how it is then.
+void KvCacheEventLog::changed(BlockId block, bool isLevel, std::int32_t before, std::int32_t after)
+{
+    if (isEnabled() && before != after && toldOf(block).announced)
     {
-        note({KvCacheEventKind::kUpdated, block, mNames[static_cast<std::size_t>(block)], false, before, after});
+        open({KvCacheEventKind::kUpdated, isLevel, before, after, 0, 0});
+        note(block, toldOf(block).name);
     }
 }
 
@@ -177,64 +225,32 @@ void KvCacheEventLog::noteUuids(MediaRunsView const& media)
     }
 }
 
-void KvCacheEventLog::flush()
+//! The name of a block in the tree. Those above it that have none yet get theirs too.
+BlockName const& KvCacheEventLog::nameOf(BlockId block)
 {
-    mLastStored = kNoBlock;
-    for (auto const& entry : mEntries)
+    mUnnamed.clear();
+    NodeId node = block;
+    for (; node >= 0 && !toldOf(node).named; node = mTree.parentOf(node))
     {
-        if (entry.kind == KvCacheEventKind::kStored)
-        {
-            if (entry.block != kNoBlock)
-            {
-                flushStored(entry.block);
-            }
-            continue;
-        }
-        mLastStored = kNoBlock;
-        if (entry.kind == KvCacheEventKind::kRemoved && !mEvents.empty()
-            && mEvents.back().kind == KvCacheEventKind::kRemoved)
-        {
-            mEvents.back().names.push_back(entry.name);
-            continue;
-        }
-        auto& event = append(entry.kind);
-        event.names.push_back(entry.name);
-        if (entry.kind == KvCacheEventKind::kUpdated)
-        {
-            (entry.isLevel ? event.level : event.priority).emplace(entry.before, entry.after);
-        }
+        mUnnamed.push_back(node);
     }
-    mEntries.clear();
-}
-
-void KvCacheEventLog::flushStored(BlockId block)
-{
-    mPending[static_cast<std::size_t>(block)] = 0;
-    auto const parent = mTree.parentOf(block);
-    auto const parentName = parent < 0 ? nameRoot(mTree.scopeOf(parent)) : mNames[static_cast<std::size_t>(parent)];
-    auto& name = mNames[static_cast<std::size_t>(block)];
-    name = nameBlock(parentName, mStore.key(block, mSpans));
-    if (mLastStored == kNoBlock || parent != mLastStored)
+    for (; !mUnnamed.empty(); mUnnamed.pop_back())
     {
-        auto& event = append(KvCacheEventKind::kStored);
-        event.parent = parent < 0 ? std::nullopt : std::optional<BlockName>{parentName};
-        auto root = parent;
-        while (root >= 0)
-        {
-            root = mTree.parentOf(root);
-        }
-        event.cacheSalt = mTree.scopeOf(root).cacheSalt;
+        auto& told = toldOf(mUnnamed.back());
+        auto const parent = mTree.parentOf(mUnnamed.back());
+        told.name = nameBlock(
+            parent < 0 ? nameRoot(mTree.scopeOf(parent)) : toldOf(parent).name, mStore.key(mUnnamed.back(), mSpans));
+        told.named = true;
     }
-    describe(block, mEvents.back());
-    mLastStored = block;
+    return toldOf(block).name;
 }
 
 void KvCacheEventLog::describe(BlockId block, KvCacheEvent& event)
 {
     auto const& record = mStore[block];
+    auto const& name = nameOf(block);
     auto const key = mStore.key(block, mSpans);
-    event.stored.push_back(
-        {mNames[static_cast<std::size_t>(block)], record.onHost ? 1 : 0, record.priority, key.media.size()});
+    event.stored.push_back({name, record.onHost ? 1 : 0, record.priority, key.media.size()});
     event.tokens.insert(event.tokens.end(), key.tokens.begin(), key.tokens.end());
     for (auto const& span : key.media)
     {
@@ -244,42 +260,63 @@ void KvCacheEventLog::describe(BlockId block, KvCacheEvent& event)
     }
 }
 
-void KvCacheEvent::reset(std::int64_t newId, KvCacheEventKind newKind)
+//! What lies above an event's first block.
+void KvCacheEventLog::describePlace(BlockId first, KvCacheEvent& event)
 {
-    id = newId;
-    kind = newKind;
-    numBlocksPerLevel.clear();
-    parent.reset();
-    cacheSalt.reset();
-    stored.clear();
-    tokens.clear();
-    media.clear();
-    uuids.clear();
-    names.clear();
-    level.reset();
-    priority.reset();
+    auto const parent = mTree.parentOf(first);
+    event.parent = parent < 0 ? std::nullopt : std::optional<BlockName>{nameOf(parent)};
+    auto root = parent;
+    while (root >= 0)
+    {
+        root = mTree.parentOf(root);
+    }
+    event.cacheSalt = mTree.scopeOf(root).cacheSalt;
 }
 
-KvCacheEvent& KvCacheEventLog::append(KvCacheEventKind kind)
+KvCacheEvent KvCacheEventLog::describeOldest()
 {
+    auto const& header = mEvents.front();
     KvCacheEvent event;
-    if (mEvents.size() == mMaxEvents)
+    event.id = mNextId;
+    event.kind = header.kind;
+    if (header.kind == KvCacheEventKind::kCreated)
     {
-        event = std::move(mEvents.front());
-        mEvents.pop_front();
-        ++mNumDropped;
+        event.numBlocksPerLevel = {mNumDevice, mStore.numBlocks() - mNumDevice};
     }
-    event.reset(mNextId++, kind);
-    return mEvents.emplace_back(std::move(event));
+    if (header.kind == KvCacheEventKind::kUpdated)
+    {
+        (header.isLevel ? event.level : event.priority).emplace(header.before, header.after);
+    }
+    for (auto serial = mNotes.begin(); serial != mNotes.begin() + header.numNotes; ++serial)
+    {
+        auto const& noted = mNotes[serial];
+        if (header.kind != KvCacheEventKind::kStored)
+        {
+            event.names.push_back(noted.name);
+        }
+        else if (noted.block != kNoBlock)
+        {
+            if (event.stored.empty())
+            {
+                describePlace(noted.block, event);
+            }
+            describe(noted.block, event);
+            toldOf(noted.block).announced = true;
+        }
+    }
+    return event;
 }
 
 std::vector<KvCacheEvent> KvCacheEventLog::take(std::size_t most)
 {
     std::vector<KvCacheEvent> taken;
-    while (!mEvents.empty() && taken.size() < most)
+    while (mEvents.begin() != mFlushed && taken.size() < most)
     {
-        taken.push_back(std::move(mEvents.front()));
-        mEvents.pop_front();
+        if (!mEvents.front().isVoid())
+        {
+            taken.push_back(describeOldest());
+        }
+        popOldest();
     }
     return taken;
 }

@@ -83,6 +83,7 @@ KVCacheManager::KVCacheManager(KvCacheManagerConfig const& config)
     : mEnableBlockReuse{config.enableBlockReuse}
     , mEnablePartialReuse{config.enablePartialReuse}
     , mCopyOnPartialReuse{config.copyOnPartialReuse}
+    , mHasWindows{!config.windowPools.empty()}
     , mOffloadMinPriority{config.secondaryOffloadMinPriority}
     , mNumDeviceBlocks{checkedNumBlocks(config.numBlocks)}
     , mStore{mNumDeviceBlocks + checkedHostBlocks(config), checkedTokensPerBlock(config.tokensPerBlock),
@@ -92,18 +93,27 @@ KVCacheManager::KVCacheManager(KvCacheManagerConfig const& config)
     , mEvents{config.eventBufferMaxSize, mStore, mTree, mNumDeviceBlocks}
     , mEvictedHashes{numRemembered(mStore.numBlocks())}
     , mRetention{mStore.numBlocks()}
+    , mAttachedFrom(config.windowPools.size())
 {
+    mWindows.reserve(config.windowPools.size());
+    for (auto const& pool : config.windowPools)
+    {
+        mWindows.emplace_back(pool, config.maxStepTokens, mStore);
+    }
 }
 
-std::vector<BlockId> KVCacheManager::blockIds(SequenceId id) const
+std::vector<BlockId> KVCacheManager::blockIds(SequenceId id, std::int32_t pool) const
 {
-    auto places = sequence(id).blocks;
-    std::transform(places.begin(), places.end(), places.begin(), [this](BlockId block) { return placeOf(block); });
+    checkPool(pool);
+    auto const& found = sequence(id);
+    std::vector<BlockId> places(found.blocks.size(), kNoBlock);
+    writeTable(found, pool, places.data());
     return places;
 }
 
-BlockTables KVCacheManager::blockTables(ArrayView<SequenceId> ids) const
+BlockTables KVCacheManager::blockTables(ArrayView<SequenceId> ids, std::int32_t pool) const
 {
+    checkPool(pool);
     BlockTables tables;
     tables.numRows = ids.size();
     for (auto const id : ids)
@@ -113,12 +123,22 @@ BlockTables KVCacheManager::blockTables(ArrayView<SequenceId> ids) const
     tables.blocks.assign(tables.numRows * tables.numColumns, kNoBlock);
     for (std::size_t row = 0; row < ids.size(); ++row)
     {
-        auto const& blocks = sequence(ids[row]).blocks;
-        std::transform(blocks.begin(), blocks.end(),
-            tables.blocks.begin() + static_cast<std::ptrdiff_t>(row * tables.numColumns),
-            [this](BlockId block) { return placeOf(block); });
+        writeTable(sequence(ids[row]), pool, tables.blocks.data() + row * tables.numColumns);
     }
     return tables;
+}
+
+//! \param table room for as many ids as the sequence has blocks, kNoBlock until now.
+void KVCacheManager::writeTable(Sequence const& sequence, std::int32_t pool, BlockId* table) const
+{
+    if (pool == 0)
+    {
+        std::transform(
+            sequence.blocks.begin(), sequence.blocks.end(), table, [this](BlockId block) { return placeOf(block); });
+        return;
+    }
+    auto const& slots = sequence.windows[static_cast<std::size_t>(pool) - 1].slots;
+    std::copy(slots.begin(), slots.end(), table);
 }
 
 KvCacheStats KVCacheManager::stats() const
@@ -143,6 +163,10 @@ KvCacheStats KVCacheManager::stats() const
     stats.hostCachedNumBlocks = mPolicy.numCached(Tier::kHost);
     stats.droppedEvents = mEvents.numDropped();
     stats.pendingCopies = static_cast<std::int64_t>(mCopies.numPending());
+    for (auto const& pool : mWindows)
+    {
+        stats.windowPools.push_back(pool.stats());
+    }
     return stats;
 }
 
@@ -205,6 +229,21 @@ void KVCacheManager::checkCommit(SequenceId id, Sequence const& sequence, std::i
     {
         throw InvalidArgumentError(nameOf(id) + ": commit of " + std::to_string(numWritten) + " tokens, expected "
                                    + std::to_string(sequence.numWritten) + " to " + std::to_string(top));
+    }
+    auto const bound = mHasWindows ? mWindows.front().maxStepTokens() : 0;
+    if (bound > 0 && numWritten - sequence.numWritten > bound)
+    {
+        throw InvalidArgumentError(nameOf(id) + ": commit of " + std::to_string(numWritten - sequence.numWritten)
+                                   + " new tokens at once, max_step_tokens is " + std::to_string(bound));
+    }
+}
+
+void KVCacheManager::checkPool(std::int32_t pool) const
+{
+    if (pool < 0 || static_cast<std::size_t>(pool) > mWindows.size())
+    {
+        throw InvalidArgumentError(
+            "pool is " + std::to_string(pool) + ", expected 0 to " + std::to_string(mWindows.size()));
     }
 }
 

@@ -4,8 +4,9 @@
 //! \file kvCacheManagerAdmission.cpp
 //! KVCacheManager: looking a prompt up and letting a sequence in.
 //!
-//! A prompt is hashed whole before anything is looked up, and what the look-ups will touch is fetched ahead: a large
-//! pool does not fit the processor's caches, and one miss after the other would be most of the time.
+//! Most blocks of a shared prefix are their parent's only child and are compared at once. Where there is a choice, the
+//! next stretch of the prompt is hashed, and what the look-ups will touch is fetched ahead: a large pool does not fit
+//! the processor's caches, and one miss after the other would be most of the time.
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
@@ -18,6 +19,9 @@ namespace tensorrt_llm::batch_manager
 
 namespace
 {
+
+//! The most blocks hashed at a time while looking up: enough for their memory to come together.
+constexpr std::size_t kMaxHashedAhead = 16;
 
 std::string nameOf(SequenceId id)
 {
@@ -62,8 +66,13 @@ std::int64_t KVCacheManager::probe(ArrayView<TokenId> tokens, MediaRunsView cons
     }
     mMatch.media.assign(media, static_cast<std::int64_t>(tokens.size()));
     match(tokens, scope);
+    auto const use = partialUse(0, 0);
+    if (mHasWindows && use == PartialUse::kNone)
+    {
+        cutMatch(mMatch.numInWindows);
+    }
     auto const whole = static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock();
-    return partialUse(0) == PartialUse::kNone ? whole : whole + mMatch.partial.numTokens;
+    return use == PartialUse::kNone ? whole : whole + mMatch.partial.numTokens;
 }
 
 KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request)
@@ -96,6 +105,10 @@ KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request
                                     + " blocks for " + std::to_string(numSlots) + " tokens, the pool has "
                                     + std::to_string(numBlocks()));
     }
+    if (mHasWindows)
+    {
+        checkWindowNeed(request.id, numSlots);
+    }
     return {numSlots, static_cast<BlockId>(blocksFor(numSlots))};
 }
 
@@ -114,8 +127,11 @@ void KVCacheManager::match(ArrayView<TokenId> tokens, ReuseScope const& scope)
     mMatch.blocks.clear();
     mMatch.keys.clear();
     mMatch.numToTake = 0;
+    mMatch.numOnHost = 0;
     mMatch.partial = {};
     mMatch.partialIsWhole = false;
+    mMatch.numInWindows = 0;
+    mMatch.cutByWindows = false;
     mMatch.shareableBlocks = shareableBlocks(mMatch.media);
     if (mMatch.shareableBlocks == 0)
     {
@@ -123,34 +139,60 @@ void KVCacheManager::match(ArrayView<TokenId> tokens, ReuseScope const& scope)
     }
     mMatch.rootHash = mTree.hashOf(scope);
     mMatch.keys.build(tokens, static_cast<std::size_t>(tokensPerBlock()),
-        static_cast<std::size_t>(std::min(mMatch.shareableBlocks, blocksFor(length))), mMatch.media, mMatch.rootHash,
-        mTree.hasher());
-    auto const root = mTree.findRoot(scope, mMatch.rootHash);
-    if (!root)
+        static_cast<std::size_t>(std::min(mMatch.shareableBlocks, blocksFor(length))), mMatch.media);
+    if (auto const root = mTree.findRoot(scope, mMatch.rootHash))
     {
-        return;
+        // The last token is always computed, so a prompt that ends with a block does not match that block.
+        auto const parent = matchBlocks(
+            *root, std::min(mMatch.keys.numWhole(), static_cast<std::size_t>((length - 1) / tokensPerBlock())));
+        if (mEnablePartialReuse && mMatch.blocks.size() < mMatch.keys.size())
+        {
+            matchPartial(parent, length);
+        }
+        if (mHasWindows)
+        {
+            limitToWindows();
+        }
     }
-    mTree.prefetch(mMatch.keys);
-    // The last token is always computed, so a prompt that ends with a block does not match that block.
-    auto const& hashes = mMatch.keys.hashes();
-    auto const limit = std::min(hashes.size(), static_cast<std::size_t>((length - 1) / tokensPerBlock()));
-    NodeId parent = *root;
-    for (std::size_t index = 0; index < limit; ++index)
+    else
     {
-        auto const block = mTree.find(parent, mMatch.keys[index], hashes[index]);
+        mMatch.keys.hash(0, mMatch.keys.numWhole(), mMatch.rootHash, mTree.hasher());
+    }
+}
+
+//! Finds at most \p limit blocks from \p root on. The hashes of those behind the last one found are known after it.
+//! \return the last block found, or the root.
+NodeId KVCacheManager::matchBlocks(NodeId root, std::size_t limit)
+{
+    auto& keys = mMatch.keys;
+    NodeId parent = root;
+    std::size_t index = 0;
+    std::size_t hashed = 0; // the hashes are known up to here, from where they were last needed on
+    std::size_t ahead = 1;  // one choice says little of the next; where there are many, more are fetched together
+    for (; index < limit; ++index)
+    {
+        if (index >= hashed && mTree.findNeedsHash(parent))
+        {
+            hashed = std::min(index + ahead, keys.numWhole());
+            ahead = std::min(2 * ahead, kMaxHashedAhead);
+            keys.hash(index, hashed, mTree.hashOfNode(parent), mTree.hasher());
+            mTree.prefetch(keys, index, hashed);
+        }
+        auto const block = mTree.find(parent, keys.whole(index), keys.hashOf(index));
         if (block == kNoBlock)
         {
             break;
         }
         auto const& record = mStore[block];
         mMatch.numToTake += record.state == BlockState::kCached || record.onHost ? 1 : 0;
+        mMatch.numOnHost += record.onHost ? 1 : 0;
         mMatch.blocks.push_back(block);
         parent = block;
     }
-    if (mEnablePartialReuse && mMatch.blocks.size() < mMatch.keys.size())
-    {
-        matchPartial(parent, length);
-    }
+    auto const first = std::max(index, hashed);
+    keys.hash(
+        first, keys.numWhole(), first == index ? mTree.hashOfNode(parent) : keys.hashOf(first - 1), mTree.hasher());
+    return parent;
 }
 
 void KVCacheManager::matchPartial(NodeId parent, std::int64_t length)
@@ -161,11 +203,11 @@ void KVCacheManager::matchPartial(NodeId parent, std::int64_t length)
     auto const wanted = std::min(key.tokens.size(), static_cast<std::size_t>(length - 1 - begin));
     mMatch.partial = mTree.findPartial(parent, {key.tokens.slice(0, wanted), key.media});
     auto const block = mMatch.partial.block;
-    mMatch.partialIsWhole = block != kNoBlock && index < mMatch.keys.hashes().size() && mStore.hasKey(block, key);
+    mMatch.partialIsWhole = block != kNoBlock && index < mMatch.keys.numWhole() && mStore.hasKey(block, key);
 }
 
-//! \param numNeeded device blocks that the sequence needs besides.
-KVCacheManager::PartialUse KVCacheManager::partialUse(BlockId numNeeded) const
+//! \param numNeeded device blocks that the sequence needs besides. \param numSlots tokens that it will ever write.
+KVCacheManager::PartialUse KVCacheManager::partialUse(BlockId numNeeded, std::int64_t numSlots) const
 {
     auto const block = mMatch.partial.block;
     if (block == kNoBlock)
@@ -181,7 +223,10 @@ KVCacheManager::PartialUse KVCacheManager::partialUse(BlockId numNeeded) const
         return PartialUse::kTakeOver;
     }
     // The source of a copy is held until the copy is done; an idle one leaves the pool a block poorer for that time.
-    if (mCopyOnPartialReuse && numNeeded + (idle ? 1 : 0) <= available())
+    auto const numWritten =
+        static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock() + mMatch.partial.numTokens;
+    if (mCopyOnPartialReuse && numNeeded + (idle ? 1 : 0) <= available()
+        && (!mHasWindows || windowsCanPromise(numWritten, numSlots, kPinsOfCopy)))
     {
         return PartialUse::kCopy;
     }
@@ -193,7 +238,14 @@ void KVCacheManager::reusePartial(Sequence& added, PartialUse use)
     auto const block = mMatch.partial.block; // held by takeMatched
     if (use == PartialUse::kTakeOver)
     {
-        eraseFromTree(block);
+        if (mHasWindows)
+        {
+            takeOverWindows(added, block);
+        }
+        else
+        {
+            eraseFromTree(block);
+        }
         mStore[block].priority = kDefaultPriority;
         mStore[block].level = kDefaultPriority;
         mRetention.setDuration(block, std::nullopt);
@@ -208,35 +260,70 @@ void KVCacheManager::reusePartial(Sequence& added, PartialUse use)
         takeBlocks(added, added.blocks.size() + 1);
         addCopy(mStore[block].onHost ? CopyKind::kOnboard : CopyKind::kPartial, block, added.blocks.back(),
             mMatch.partial.numTokens, block);
+        if (mHasWindows)
+        {
+            copyWindows(added, CopyKind::kPartial, block, mMatch.partial.numTokens);
+        }
         added.ticket = mCopies.next();
     }
-    added.numWritten += mMatch.partial.numTokens;
     ++mPartialReusedBlocks;
+}
+
+//! Decides how much of the match is used. \return what to do with the partial match, or nothing if the pools cannot
+//! promise the rest now.
+std::optional<KVCacheManager::PartialUse> KVCacheManager::settleMatch(Need const& need)
+{
+    auto const numNeeded = [&]
+    {
+        return need.numBlocks - static_cast<BlockId>(mMatch.blocks.size()) + mMatch.numToTake;
+    };
+    if (numNeeded() > available())
+    {
+        return std::nullopt;
+    }
+    auto const use = partialUse(numNeeded(), need.numSlots);
+    if (!mHasWindows)
+    {
+        return use;
+    }
+    auto numWritten = std::int64_t{mMatch.partial.numTokens};
+    if (use == PartialUse::kNone)
+    {
+        cutMatch(mMatch.numInWindows);
+        numWritten = 0;
+    }
+    numWritten += static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock();
+    auto const numPins = use == PartialUse::kCopy ? kPinsOfCopy : 0;
+    if (numNeeded() > available() || !windowsCanPromise(numWritten, need.numSlots, numPins))
+    {
+        return std::nullopt;
+    }
+    return use;
 }
 
 std::optional<SequenceAllocation> KVCacheManager::admit(SequenceRequest const& request, Need const& need)
 {
     match(request.tokens, *request.scope);
-    auto const numMatched = static_cast<BlockId>(mMatch.blocks.size());
-    auto const numNew = need.numBlocks - numMatched;
-    auto const numNeeded = numNew + mMatch.numToTake;
-    if (numNeeded > available())
+    auto const settled = settleMatch(need);
+    if (!settled)
     {
         return std::nullopt;
     }
-    auto const use = partialUse(numNeeded);
+    auto const use = *settled;
+    auto const numMatched = static_cast<BlockId>(mMatch.blocks.size());
+    auto const numNew = need.numBlocks - numMatched;
     // What may fail for want of memory comes first; from the first hold on nothing does.
     auto const root = mMatch.shareableBlocks > 0
                           ? std::optional<NodeId>{mTree.acquireRoot(*request.scope, mMatch.rootHash)}
                           : std::nullopt;
-    auto& added = mSequences.insert(request.id, static_cast<std::size_t>(need.numBlocks));
+    auto& added = mSequences.insert(request.id, static_cast<std::size_t>(need.numBlocks), mWindows.size());
     added.root = root;
     added.promptLength = static_cast<std::int64_t>(request.tokens.size());
     added.numTokens = added.promptLength;
     added.maxTokens = added.promptLength + request.maxNewTokens;
     added.numSlots = need.numSlots;
     added.shareableBlocks = mMatch.shareableBlocks;
-    added.numHashed = static_cast<BlockId>(mMatch.keys.hashes().size());
+    added.numHashed = static_cast<BlockId>(mMatch.keys.numWhole());
     if (request.retention != nullptr)
     {
         added.retention = *request.retention;
@@ -252,6 +339,10 @@ std::optional<SequenceAllocation> KVCacheManager::admit(SequenceRequest const& r
     auto const promptBlocks = static_cast<BlockId>(blocksFor(added.promptLength));
     takeBlocks(added, static_cast<std::size_t>(promptBlocks));
     writePrompt(added);
+    if (mHasWindows)
+    {
+        fitWindows(added);
+    }
     mReusedBlocks += numMatched;
     mMissedBlocks += promptBlocks - numMatched;
     return SequenceAllocation{added.numWritten, promptBlocks, added.ticket};
@@ -263,15 +354,20 @@ void KVCacheManager::takeMatched(Sequence& added, PartialUse use)
     for (auto const block : mMatch.blocks)
     {
         hold(block);
-        added.blocks.push_back(block);
     }
+    added.blocks.assign(mMatch.blocks.begin(), mMatch.blocks.end());
     added.numFindable = static_cast<BlockId>(mMatch.blocks.size());
     added.numWritten = static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock();
     if (use != PartialUse::kNone)
     {
         hold(mMatch.partial.block);
+        added.numWritten += mMatch.partial.numTokens;
     }
-    for (std::size_t index = 0; mMatch.numToTake > 0 && index < mMatch.blocks.size(); ++index)
+    if (mHasWindows)
+    {
+        holdWindows(added, mMatch.blocks);
+    }
+    for (std::size_t index = 0; mMatch.numOnHost > 0 && index < mMatch.blocks.size(); ++index)
     {
         if (mStore[mMatch.blocks[index]].onHost)
         {
@@ -296,14 +392,13 @@ void KVCacheManager::retain(Sequence const& sequence, std::size_t index)
 
 void KVCacheManager::writePrompt(Sequence const& sequence)
 {
-    auto const& hashes = mMatch.keys.hashes();
     for (auto index = static_cast<std::size_t>(sequence.numFindable); index < mMatch.keys.size(); ++index)
     {
         auto const block = sequence.blocks[index];
         mStore.setKey(block, mMatch.keys[index]);
-        if (index < hashes.size())
+        if (index < mMatch.keys.numWhole())
         {
-            mStore[block].hash = hashes[index];
+            mStore[block].hash = mMatch.keys.hashOf(index);
         }
     }
 }

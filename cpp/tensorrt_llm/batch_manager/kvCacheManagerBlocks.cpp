@@ -22,24 +22,16 @@ BlockId KVCacheManager::available() const
     return mPolicy.numFree(Tier::kDevice) + mPolicy.numCached(Tier::kDevice) - mNumReserved;
 }
 
-void KVCacheManager::hold(BlockId block)
-{
-    if (mStore[block].references.acquire() == 1)
-    {
-        mPolicy.claim(block);
-        mRetention.stop(block);
-    }
-}
-
-void KVCacheManager::letGo(BlockId block)
+//! Of a block that its last holder has let go.
+void KVCacheManager::becomeIdle(BlockId block)
 {
     auto& record = mStore[block];
-    if (record.references.release() != 0)
-    {
-        return;
-    }
     if (!record.present)
     {
+        if (mHasWindows)
+        {
+            dropWindows(block);
+        }
         mRetention.stop(block);
         mPolicy.releaseFree(block);
         return;
@@ -198,9 +190,9 @@ void KVCacheManager::takeBlocks(Sequence& sequence, std::size_t numBlocks)
             throw InternalStateError(
                 "a sequence of " + std::to_string(sequence.blocks.size()) + " blocks wants one more, promised 0");
         }
-        auto const before = mCopies.numPending();
+        auto const before = mOffloadedBlocks;
         sequence.blocks.push_back(takeBlock());
-        if (mCopies.numPending() != before)
+        if (mOffloadedBlocks != before)
         {
             sequence.ticket = mCopies.next(); // what lay there is being read
         }
@@ -214,6 +206,10 @@ void KVCacheManager::takeBlocks(Sequence& sequence, std::size_t numBlocks)
 void KVCacheManager::eraseFromTree(BlockId block)
 {
     auto const parent = mTree.parentOf(block);
+    if (mHasWindows)
+    {
+        dropWindows(block);
+    }
     mEvents.removed(block);
     mTree.erase(block);
     // A parent that stood high for the sake of its children stands on its own again when the last is gone.

@@ -76,6 +76,8 @@ char const* nameOf(MatchStop stop)
         return "unidentified_media";
     case MatchStop::kNotCommitted:
         return "not_committed";
+    case MatchStop::kWindow:
+        return "window";
     case MatchStop::kEvicted:
         return "evicted";
     case MatchStop::kSalt:
@@ -115,6 +117,10 @@ MatchExplanation KVCacheManager::explain(ArrayView<TokenId> tokens, MediaRunsVie
     {
         result.stop = MatchStop::kComplete;
     }
+    else if (mMatch.cutByWindows)
+    {
+        result.stop = MatchStop::kWindow;
+    }
     else if (index >= mMatch.keys.size())
     {
         result.stop = MatchStop::kUnidentified;
@@ -124,7 +130,7 @@ MatchExplanation KVCacheManager::explain(ArrayView<TokenId> tokens, MediaRunsVie
     {
         result.stop = MatchStop::kNotCommitted;
     }
-    else if (index < mMatch.keys.hashes().size() && wasEvicted(mMatch.keys.hashes()[index]))
+    else if (index < mMatch.keys.numWhole() && wasEvicted(mMatch.keys.hashOf(index)))
     {
         result.stop = MatchStop::kEvicted;
     }
@@ -138,7 +144,7 @@ MatchExplanation KVCacheManager::explain(ArrayView<TokenId> tokens, MediaRunsVie
 //! Whether a live sequence has the wanted block in its table and has not committed it.
 bool KVCacheManager::isBeingComputed(std::size_t index, ReuseScope const& scope) const
 {
-    if (index >= mMatch.keys.hashes().size())
+    if (index >= mMatch.keys.numWhole())
     {
         return false;
     }
@@ -201,13 +207,18 @@ void KVCacheManager::explainDifference(ArrayView<TokenId> tokens, ReuseScope con
         return;
     }
     auto const found = mStore.key(nearest.block, mSpans);
+    if (static_cast<std::size_t>(nearest.numTokens) >= found.tokens.size())
+    {
+        result.stop = MatchStop::kUnknown; // an incomplete block, and all of it is shared
+        return;
+    }
     result.stop = compare(meaningOf(key, nearest.numTokens), meaningOf(found, nearest.numTokens), nearest.numTokens);
 }
 
 //! Whether the blocks of the prompt up to and with \p index are found under another root.
 bool KVCacheManager::matchesBelow(NodeId root, std::size_t index)
 {
-    if (index >= mMatch.keys.hashes().size())
+    if (index >= mMatch.keys.numWhole())
     {
         return false;
     }

@@ -35,6 +35,7 @@ void KVCacheManager::checkIntegrity() const
     mPolicy.checkIntegrity();
     checkSequences();
     checkBlocks();
+    checkWindows();
 }
 
 void KVCacheManager::checkSequences() const
@@ -74,7 +75,14 @@ void KVCacheManager::checkSequences() const
     {
         checkTable("an ended sequence", node.mapped());
     }
-    mCopies.forEachHeld([&](BlockId block) { ++holders.at(static_cast<std::size_t>(block)); });
+    mCopies.forEachHeld(
+        [&](std::int32_t pool, BlockId block)
+        {
+            if (pool == 0)
+            {
+                ++holders.at(static_cast<std::size_t>(block));
+            }
+        });
     for (std::size_t block = 0; block < holders.size(); ++block)
     {
         auto const id = static_cast<BlockId>(block);

@@ -87,15 +87,19 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
     }
     auto const numShared = static_cast<std::size_t>(from.numWritten / tokensPerBlock());
     auto const numNew = static_cast<BlockId>(blocksFor(from.numSlots)) - static_cast<BlockId>(numShared);
-    if (numNew > available())
+    auto const tailTokens = static_cast<std::int32_t>(from.numWritten % tokensPerBlock());
+    if (numNew > available()
+        || (mHasWindows && !windowsCanPromise(from.numWritten, from.numSlots, tailTokens != 0 ? kPinsOfCopy : 0)))
     {
         return std::nullopt;
     }
-    auto& to = mSequences.insert(id, static_cast<std::size_t>(blocksFor(from.numSlots)));
+    auto& to = mSequences.insert(id, static_cast<std::size_t>(blocksFor(from.numSlots)), mWindows.size());
     auto& original = sequence(source);
     auto blocks = std::move(to.blocks);
+    auto windows = std::move(to.windows);
     to = original;
     to.blocks = std::move(blocks);
+    to.windows = std::move(windows);
     if (to.root)
     {
         mTree.shareRoot(*to.root);
@@ -105,17 +109,29 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
         hold(original.blocks[index]);
         to.blocks.push_back(original.blocks[index]);
     }
+    if (mHasWindows)
+    {
+        holdWindows(to, to.blocks);
+    }
     to.numReserved = numNew;
     mNumReserved += numNew;
     takeBlocks(to, original.blocks.size());
     copyKeys(original, to, numShared);
-    if (auto const numWritten = original.numWritten % tokensPerBlock(); numWritten != 0)
+    if (tailTokens != 0)
     {
         auto const tail = original.blocks[numShared];
         hold(tail);
-        addCopy(CopyKind::kFork, tail, to.blocks[numShared], static_cast<std::int32_t>(numWritten), tail);
+        addCopy(CopyKind::kFork, tail, to.blocks[numShared], tailTokens, tail);
+        if (mHasWindows)
+        {
+            copyWindows(to, CopyKind::kFork, tail, tailTokens);
+        }
         to.ticket = mCopies.next();
         original.ticket = to.ticket;
+    }
+    if (mHasWindows)
+    {
+        fitWindows(to);
     }
     checkAfterOperation();
     return SequenceAllocation{to.numWritten, static_cast<BlockId>(to.blocks.size()), to.ticket};
@@ -132,6 +148,75 @@ void KVCacheManager::copyKeys(Sequence const& source, Sequence const& target, st
     }
 }
 
+bool KVCacheManager::extendSequence(SequenceId id, std::int64_t maxNewTokens)
+{
+    auto& target = sequence(id);
+    auto const maxTokens = target.promptLength + maxNewTokens;
+    if (maxTokens <= target.maxTokens)
+    {
+        return true;
+    }
+    if (target.numTokens > target.numSlots)
+    {
+        throw InvalidArgumentError("sequence " + std::to_string(id) + " has all of its "
+                                   + std::to_string(target.maxTokens) + " tokens, the last of them without a slot");
+    }
+    auto const numSlots = std::max(target.numSlots, maxTokens - 1); // the last new token is never fed back
+    if (blocksFor(numSlots) > numBlocks())
+    {
+        throw CapacityExceededError("sequence " + std::to_string(id) + " needs " + std::to_string(blocksFor(numSlots))
+                                    + " blocks for " + std::to_string(numSlots) + " tokens, the pool has "
+                                    + std::to_string(numBlocks()));
+    }
+    checkWindowNeed(id, numSlots);
+    auto const numMore = static_cast<BlockId>(blocksFor(numSlots) - blocksFor(target.numSlots));
+    if (numMore > available() || !extendWindows(target, numSlots))
+    {
+        return false;
+    }
+    target.blocks.reserve(static_cast<std::size_t>(blocksFor(numSlots)));
+    target.maxTokens = maxTokens;
+    target.numSlots = numSlots;
+    target.numReserved += numMore;
+    mNumReserved += numMore;
+    checkAfterOperation();
+    return true;
+}
+
+std::int64_t KVCacheManager::shareTail(SequenceId source, SequenceId id)
+{
+    auto& from = sequence(source);
+    auto& to = sequence(id);
+    auto const index = to.numWritten / tokensPerBlock();
+    auto const begin = index * tokensPerBlock();
+    // A block that is whole would have to be committed at once; only the head of one may be there without.
+    auto const most =
+        std::min({std::int64_t{tokensPerBlock()} - 1, from.numWritten - begin, to.promptLength - 1 - begin});
+    auto const shareable =
+        to.root && to.root == from.root && index < std::min(to.shareableBlocks, from.shareableBlocks);
+    if (!mEnablePartialReuse || !mCopyOnPartialReuse || mHasWindows || !shareable || most <= to.numWritten - begin
+        || !std::equal(to.blocks.begin(), to.blocks.begin() + index, from.blocks.begin()))
+    {
+        return to.numWritten;
+    }
+    auto const tail = from.blocks[static_cast<std::size_t>(index)];
+    auto const own = to.blocks[static_cast<std::size_t>(index)];
+    auto const key = mStore.key(own, mSpans);
+    auto const common = mStore.commonTokens(tail, {key.tokens.slice(0, static_cast<std::size_t>(most)), key.media});
+    if (tail == own || common <= to.numWritten - begin)
+    {
+        return to.numWritten;
+    }
+    mPartialReusedBlocks += to.numWritten == begin ? 1 : 0;
+    hold(tail);
+    addCopy(CopyKind::kPartial, tail, own, common, tail);
+    to.ticket = mCopies.next();
+    from.ticket = to.ticket; // until it is read the source does not give it back
+    to.numWritten = begin + common;
+    checkAfterOperation();
+    return to.numWritten;
+}
+
 void KVCacheManager::rewind(SequenceId id, std::int64_t numTokens)
 {
     auto& target = sequence(id);
@@ -143,6 +228,10 @@ void KVCacheManager::rewind(SequenceId id, std::int64_t numTokens)
                                    + std::to_string(target.numTokens));
     }
     target.numTokens = numTokens;
+    if (mHasWindows)
+    {
+        fitWindows(target);
+    }
     // A block that a copy still reads stays in the table, to be written when tokens come again.
     auto const numBlocks = static_cast<std::size_t>(blocksFor(std::min(numTokens, target.numSlots)));
     while (mCopies.isDone(target.ticket) && target.blocks.size() > numBlocks)
@@ -180,8 +269,13 @@ CopyPlan KVCacheManager::takeCopyPlan()
 void KVCacheManager::copiesDone(Ticket ticket)
 {
     mCopies.done(ticket,
-        [this](BlockId block)
+        [this](std::int32_t pool, BlockId block)
         {
+            if (pool != 0)
+            {
+                mWindows[static_cast<std::size_t>(pool) - 1].unpin(block);
+                return;
+            }
             letGo(block);
             auto const parent = mTree.contains(block) ? mTree.parentOf(block) : NodeId{-1};
             // On the host a block may come to lie behind its parent if its priority rose while it was copied.
@@ -222,9 +316,17 @@ BlockId KVCacheManager::resetReuseState()
         numDropped += mPolicy.numCached(tier);
         for (auto block = mPolicy.nextCached(tier); block != kNoBlock; block = mPolicy.nextCached(tier))
         {
+            if (mHasWindows)
+            {
+                dropWindows(block);
+            }
             mRetention.stop(block);
             mPolicy.demote(block);
         }
+    }
+    if (mHasWindows)
+    {
+        resetWindows();
     }
     for (BlockId block = 0; mEvents.isEnabled() && block < mStore.numBlocks(); ++block)
     {
@@ -263,6 +365,10 @@ void KVCacheManager::append(Sequence& sequence, ArrayView<TokenId> tokens)
         auto const block = sequence.blocks[static_cast<std::size_t>(position / tokensPerBlock())];
         mStore.tokens(block)[position % tokensPerBlock()] = tokens[static_cast<std::size_t>(position - first)];
     }
+    if (mHasWindows)
+    {
+        fitWindows(sequence);
+    }
 }
 
 bool KVCacheManager::commit(Sequence& sequence, std::int64_t numWritten)
@@ -273,6 +379,10 @@ bool KVCacheManager::commit(Sequence& sequence, std::int64_t numWritten)
     while (sequence.numFindable < std::min(full, sequence.shareableBlocks))
     {
         changed |= makeFindable(sequence, static_cast<std::size_t>(sequence.numFindable));
+    }
+    if (mHasWindows)
+    {
+        fitWindows(sequence);
     }
     return changed;
 }
@@ -314,6 +424,10 @@ bool KVCacheManager::makeFindable(Sequence& sequence, std::size_t index)
     {
         hold(existing);
     }
+    if (mHasWindows)
+    {
+        mergeWindows(sequence, index, existing);
+    }
     sequence.blocks[index] = existing;
     letGo(own);
     ++sequence.numFindable;
@@ -333,6 +447,10 @@ void KVCacheManager::free(SequenceId id, bool keep)
     }
     else
     {
+        if (mHasWindows)
+        {
+            settleEnding(ending);
+        }
         mEnding.push_back(mSequences.extract(id));
     }
 }
@@ -349,13 +467,23 @@ void KVCacheManager::keepTail(Sequence const& ending)
     auto const parent = index == 0 ? ending.root.value() : ending.blocks[index - 1];
     auto const key = mStore.key(tail, mSpans);
     auto const found = mTree.findPartial(parent, {key.tokens.slice(0, static_cast<std::size_t>(numTokens)), key.media});
+    if (mHasWindows && found.numTokens == numTokens
+        && mStore.numTokens(found.block) == static_cast<std::size_t>(numTokens))
+    {
+        lendWindows(tail, found.block);
+    }
     // Nothing is gained where as much is findable already; a block that a copy still reads is not touched.
     if (found.numTokens == numTokens || mStore[tail].references.value() != 1)
     {
         return;
     }
-    mStore.cutTokens(tail, static_cast<std::size_t>(numTokens));
+    mStore.cutTokens(tail, static_cast<std::size_t>(numTokens), mSpans);
     mStore[tail].hash = mTree.hashOf(parent, mStore.key(tail, mSpans));
+    // findPartial looks at the newest only; an equal tail that is older must not be stored twice.
+    if (mTree.hasTail(parent, mStore.key(tail, mSpans), mStore[tail].hash))
+    {
+        return;
+    }
     mTree.insert(tail, parent);
     mEvents.stored(tail);
 }
@@ -365,6 +493,10 @@ void KVCacheManager::release(Sequence& ending)
     if (ending.keep && mEnablePartialReuse && ending.root)
     {
         keepTail(ending);
+    }
+    if (mHasWindows)
+    {
+        releaseWindows(ending);
     }
     // The deepest block goes first, so that children lie ahead of parents in the order of eviction.
     for (auto block = ending.blocks.rbegin(); block != ending.blocks.rend(); ++block)

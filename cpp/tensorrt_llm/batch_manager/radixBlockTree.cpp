@@ -105,15 +105,15 @@ BlockHash RadixBlockTree::hashOf(NodeId parent, BlockKeyView const& key)
     return mHasher.hashBlock(hashOfNode(parent), key);
 }
 
-void RadixBlockTree::prefetch(PromptKeys const& keys) const
+void RadixBlockTree::prefetch(PromptKeys const& keys, std::size_t first, std::size_t end) const
 {
-    for (auto const& hash : keys.hashes())
+    for (auto key = first; key < end; ++key)
     {
-        mTable.prefetch(hash.low);
+        mTable.prefetch(keys.hashOf(key).low);
     }
-    for (auto const& hash : keys.hashes())
+    for (auto key = first; key < end; ++key)
     {
-        if (auto const block = mTable.peek(hash.low); block != kNoBlock)
+        if (auto const block = mTable.peek(keys.hashOf(key).low); block != kNoBlock)
         {
             mStore.prefetchRecord(block);
             mStore.prefetchKey(block, keys.hasMedia());
@@ -121,7 +121,7 @@ void RadixBlockTree::prefetch(PromptKeys const& keys) const
     }
 }
 
-BlockId RadixBlockTree::find(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const
+BlockId RadixBlockTree::findAmongSiblings(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const
 {
     return mTable.find(hash.low,
         [&](BlockId block)
@@ -129,6 +129,18 @@ BlockId RadixBlockTree::find(NodeId parent, BlockKeyView const& key, BlockHash c
             auto const& record = mStore[block];
             return record.hash == hash && record.parent == parent && mStore.hasKey(block, key);
         });
+}
+
+bool RadixBlockTree::hasTail(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const
+{
+    auto const isEqual = [&](BlockId block)
+    {
+        return mStore[block].parent == parent && mStore[block].hash == hash
+               && mStore.numTokens(block) == key.tokens.size() && mStore[block].numSpans == key.media.size()
+               && static_cast<std::size_t>(mStore.commonTokens(block, key)) == key.tokens.size();
+    };
+    auto const child = firstChildOf(parent);
+    return findNeedsHash(parent) ? mTable.find(hash.low, isEqual) != kNoBlock : child != kNoBlock && isEqual(child);
 }
 
 PartialMatch RadixBlockTree::findPartial(NodeId parent, BlockKeyView const& key)
@@ -182,6 +194,13 @@ void RadixBlockTree::index(BlockId block, std::uint64_t hash)
     ++mNumIndexed;
 }
 
+void RadixBlockTree::enter(BlockId block)
+{
+    mTable.insert(mStore[block].hash.low, block);
+    mStore[block].hashed = true;
+    ++mNumHashed;
+}
+
 void RadixBlockTree::linkChild(BlockId block, NodeId parent)
 {
     auto& record = mStore[block];
@@ -195,6 +214,11 @@ void RadixBlockTree::linkChild(BlockId block, NodeId parent)
         {
             index(following, groupHash(parent, firstTokenOf(following)));
         }
+        if (numChildrenRef(parent) == 1 && !mStore[following].hashed)
+        {
+            enter(following);
+        }
+        enter(block);
         if (auto const head = findGroup(parent, token, hash); head != kNoBlock)
         {
             mFirstTokens.replace(hash, head, block);
@@ -259,7 +283,6 @@ void RadixBlockTree::insert(BlockId block, NodeId parent)
     auto& record = mStore[block];
     record.parent = parent;
     record.present = true;
-    mTable.insert(record.hash.low, block);
     linkChild(block, parent);
     ++mSize;
 }
@@ -272,7 +295,12 @@ void RadixBlockTree::erase(BlockId block)
                                  + " children, expected a leaf of the tree");
     }
     auto const parent = parentOf(block);
-    mTable.erase(mStore[block].hash.low, block);
+    if (mStore[block].hashed)
+    {
+        mTable.erase(mStore[block].hash.low, block);
+        mStore[block].hashed = false;
+        --mNumHashed;
+    }
     unlinkChild(block);
     mStore[block].present = false;
     --mSize;
@@ -289,6 +317,7 @@ void RadixBlockTree::clear()
         auto& record = mStore[block];
         record.present = false;
         record.indexed = false;
+        record.hashed = false;
         record.firstChild = kNoBlock;
         record.nextSibling = kNoBlock;
         record.previousSibling = kNoBlock;
@@ -300,6 +329,7 @@ void RadixBlockTree::clear()
     mFreeRoots.clear();
     mRootsByHash.clear();
     mSize = 0;
+    mNumHashed = 0;
     mNumIndexed = 0;
 }
 
@@ -329,6 +359,7 @@ void RadixBlockTree::checkChildren(NodeId parent, BlockId firstChild, std::int32
         expectEqual("presence of " + name, contains(child), 1);
         expectEqual("sibling before " + name, mStore[child].previousSibling, previous);
         auto const startsGroup = previous == kNoBlock || firstTokenOf(previous) != firstTokenOf(child);
+        expectEqual("table entry of " + name, mStore[child].hashed, numChildren > 1 || mStore[child].hashed);
         if (numChildren > 1 || mStore[child].indexed)
         {
             expectEqual("index entry of " + name, mStore[child].indexed, startsGroup);
@@ -346,12 +377,14 @@ void RadixBlockTree::checkIntegrity() const
 {
     mStore.checkIntegrity();
     BlockId present = 0;
+    BlockId hashed = 0;
     BlockId indexed = 0;
     std::vector<MediaSpan> spans;
     for (BlockId block = 0; block < mStore.numBlocks(); ++block)
     {
         auto const& record = mStore[block];
         checkChildren(block, record.firstChild, record.numChildren);
+        hashed += record.hashed ? 1 : 0;
         indexed += record.indexed ? 1 : 0;
         if (!contains(block))
         {
@@ -379,7 +412,8 @@ void RadixBlockTree::checkIntegrity() const
         }
     }
     expectEqual("blocks in the tree", present, mSize);
-    expectEqual("table entries", mTable.count(), mSize);
+    expectEqual("blocks in the table", hashed, mNumHashed);
+    expectEqual("table entries", mTable.count(), mNumHashed);
     expectEqual("blocks in the index of first tokens", indexed, mNumIndexed);
     expectEqual("index entries", mFirstTokens.count(), mNumIndexed);
     expectEqual("roots by hash", static_cast<std::int64_t>(mRootsByHash.size() + mFreeRoots.size()),

@@ -19,6 +19,24 @@ using namespace tensorrt_llm::batch_manager::testing;
 namespace
 {
 
+//! What all inputs of this process consisted of, told at its end.
+class Totals
+{
+public:
+    ~Totals()
+    {
+        std::fprintf(stderr, "%s\n", mCounts.text().c_str());
+    }
+
+    void add(OperationCounts const& counts)
+    {
+        mCounts.add(counts);
+    }
+
+private:
+    OperationCounts mCounts;
+};
+
 class ByteSource
 {
 public:
@@ -60,6 +78,12 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     config.eventBufferMaxSize = 1 << 20;
     HashFunction const hashes[] = {&xxh3Hash, &crowdedHash, &constantHash};
     config.hash = hashes[source.below(3)];
+    for (auto numPools = source.below(3); numPools > 0; --numPools)
+    {
+        config.windowPools.push_back({2 + source.below(10), static_cast<BlockId>(4 + source.below(14))});
+    }
+    config.maxStepTokens = source.below(6);
+    static Totals totals;
     try
     {
         FuzzDriver driver{config};
@@ -68,6 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
             driver.step(source);
         }
         driver.finish();
+        totals.add(driver.counts());
     }
     catch (std::exception const& error)
     {

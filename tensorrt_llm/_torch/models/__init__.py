@@ -2,7 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model families. Importing this package registers all of them."""
 
-from tensorrt_llm._torch.models import modeling_phi4mm
+from tensorrt_llm._torch.models import (
+    modeling_idefics3,
+    modeling_phi4mm,
+    modeling_qwen2_audio,
+    modeling_qwen2_vl,
+)
 from tensorrt_llm._torch.models.modeling_utils import (
     DecoderModel,
     MultimodalDecoderModel,
@@ -14,6 +19,9 @@ __all__ = [
     "DecoderModel",
     "MultimodalDecoderModel",
     "load_model",
+    "modeling_idefics3",
     "modeling_phi4mm",
+    "modeling_qwen2_audio",
+    "modeling_qwen2_vl",
     "register_model",
 ]

@@ -59,6 +59,7 @@ class Phi4MultimodalModel(MultimodalDecoderModel):
         Raises:
             ValueError: If the model has no such modality.
         """
+        self.check_modality(modality)
         inputs = {name: tensor.to(self.device) for name, tensor in encoder_inputs.items()}
         config = self.hf_model.config
         encoders: Any = self.decoder.embed_tokens_extend
@@ -66,11 +67,9 @@ class Phi4MultimodalModel(MultimodalDecoderModel):
             encoder, token = encoders.image_embed, config.vision_config.image_token_id
             crops_high = int(inputs["image_sizes"][0, 0]) // config.vision_config.crop_size
             num_rows = _image_rows(inputs["image_attention_mask"], crops_high)
-        elif modality == "audio":
+        else:
             encoder, token = encoders.audio_embed, config.audio_config.audio_token_id
             num_rows = int(inputs["audio_embed_sizes"].sum())
-        else:
-            raise ValueError(f"no encoder for {modality!r}; there is one for: image, audio")
         # The encoders write their rows over placeholder tokens: a prompt of nothing but
         # placeholders comes back as the rows themselves.
         tokens = torch.full((1, num_rows), token, device=self.device)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import torch
@@ -25,12 +26,21 @@ from tensorrt_llm.errors import ConfigurationError
 class DecoderModel:
     """A decoder-only model. Holds no per-request state.
 
+    Attributes:
+        modalities: Kinds of media it takes, beside text.
+        bidirectional_modalities: Of these, the kinds whose rows attend to all rows of their run,
+            so that a run is never split over steps.
+
     Args:
         hf_model: The loaded transformers model, in evaluation mode on its device.
         max_seq_len: Longest sequence that will be run, in tokens.
     """
 
     modalities: tuple[str, ...] = ()
+    bidirectional_modalities: frozenset[str] = frozenset()
+
+    position_axes: int = 1
+    """Axes of a rotary position: 1 where it is the index, 3 (time, height, width) for mrope."""
 
     def __init__(self, hf_model: PreTrainedModel, *, max_seq_len: int) -> None:
         self.hf_model = hf_model.eval()
@@ -103,15 +113,17 @@ class DecoderModel:
 
         Args:
             inputs_embeds: ``[num_tokens, hidden_size]``.
-            position_ids: int64 ``[num_tokens]``.
+            position_ids: int64 ``[position_axes, num_tokens]``.
             metadata: The step, for the attention.
 
         Returns:
             Hidden states ``[num_tokens, hidden_size]``.
         """
+        # One axis is a batch of one; several go before the batch.
+        batched = position_ids if self.position_axes == 1 else position_ids[:, None]
         output = self.decoder(
             inputs_embeds=inputs_embeds[None],
-            position_ids=position_ids[None],
+            position_ids=batched,
             use_cache=False,
             attn_metadata=metadata,
         )
@@ -124,6 +136,17 @@ class DecoderModel:
 
 class MultimodalDecoderModel(DecoderModel):
     """A decoder with encoders in front of it."""
+
+    def set_attention(self) -> None:
+        """Paged attention for the decoder; the encoders keep torch's own."""
+        self.hf_model.set_attn_implementation({"text_config": PAGED_ATTENTION})
+
+    def check_modality(self, modality: str) -> None:
+        """Raises a ValueError if there is no encoder for it."""
+        if modality not in self.modalities:
+            raise ValueError(
+                f"no encoder for {modality!r}; there is one for: {', '.join(self.modalities)}"
+            )
 
     @abstractmethod
     def encode(
@@ -154,6 +177,11 @@ def register_model(*model_types: str) -> Callable[[_ModelClass], _ModelClass]:
         return model_class
 
     return register
+
+
+def registered_models() -> Mapping[str, type[DecoderModel]]:
+    """The registered families by ``model_type``, in order of registration. Not to be changed."""
+    return MappingProxyType(_MODEL_CLASSES)
 
 
 def load_model(

@@ -1,17 +1,24 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""Encoder rows kept across requests, bounded in bytes.
+"""Encoder rows kept across requests, bounded in bytes on the device and on the host.
 
-An entry is in one of two states. *Pinned*: at least one live request still needs rows of it;
-never evicted. *Idle*: in least-recently-used order, evicted when room is needed. Rows that do not
-fit beside the pinned ones are not stored: the request that encoded them holds them itself and
-they go when it goes, so the bound holds at every moment.
+An entry is in one of four states:
+
+- *pinned*: at least one live request still needs rows of it; on the device, never evicted;
+- *idle* on the device: evicted in least-recently-used order when room is needed, to the host if
+  there is a host level;
+- *idle* on the host: comes back to the device when it is wanted, dropped in the same order;
+- *lent*: pinned, but there was no room beside the other pinned ones. It is not kept: it is there
+  for the requests that need it now, and goes with the last of them. So the bounds hold for all
+  that outlives its requests, at every moment, and requests at the same time share an encoder run
+  even with a bound of 0.
 
 Owned by the engine's loop; not thread-safe.
 """
 
 from __future__ import annotations
 
+import enum
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -34,14 +41,75 @@ class EmbeddingKey:
     cache_salt: str | None
 
 
-@dataclass
-class _Entry:
+class Place(enum.Enum):
+    """Where an entry is; see the module's text."""
+
+    PINNED = enum.auto()
+    LENT = enum.auto()
+    DEVICE = enum.auto()
+    HOST = enum.auto()
+
+
+@dataclass(eq=False)
+class StoredRows:
+    """An entry, and while it is pinned what the store and a request share.
+
+    Attributes:
+        key: What it is found by.
+        rows: ``[num_rows, hidden_size]``, not to be written to; on the device while pinned.
+        device: Where they were made.
+        place: Where the entry is.
+        pins: Live requests that need it.
+    """
+
+    key: EmbeddingKey
     rows: torch.Tensor
-    pins: int
+    device: torch.device
+    place: Place
+    pins: int = 0
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the rows."""
         return self.rows.numel() * self.rows.element_size()
+
+
+class _Level:
+    """Entries of one place, least recently used first, and their bytes."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.nbytes = 0
+        self._entries: OrderedDict[EmbeddingKey, StoredRows] = OrderedDict()
+
+    def get(self, key: EmbeddingKey) -> StoredRows | None:
+        return self._entries.get(key)
+
+    def add(self, entry: StoredRows) -> None:
+        entry.place = self.place
+        self._entries[entry.key] = entry
+        self.nbytes += entry.nbytes
+
+    def remove(self, entry: StoredRows) -> None:
+        """Takes an entry out; no effect if it is not there, as after ``clear``."""
+        if self._entries.get(entry.key) is entry:
+            del self._entries[entry.key]
+            self.nbytes -= entry.nbytes
+
+    def oldest(self) -> StoredRows:
+        return next(iter(self._entries.values()))
+
+    def clear(self) -> int:
+        dropped = len(self._entries)
+        self._entries.clear()
+        self.nbytes = 0
+        return dropped
+
+    def __contains__(self, entry: StoredRows) -> bool:
+        return self._entries.get(entry.key) is entry
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
 
 @dataclass(frozen=True)
@@ -49,133 +117,190 @@ class EmbeddingStoreStats:
     """Counters since start and present sizes.
 
     Attributes:
-        max_bytes: The bound.
-        current_bytes: Bytes of all entries.
-        item_count: Entries.
-        pinned_count: Entries that a live request needs.
+        max_bytes: The bound on the device.
+        current_bytes: Bytes of all entries on the device but the lent ones.
+        item_count: Those entries.
+        pinned_count: Entries that a live request needs, lent ones included.
+        lent_bytes: Bytes of lent entries.
+        host_max_bytes: The bound on the host.
+        host_bytes: Bytes of the entries there.
+        host_item_count: Those entries.
         hits: Lookups that found rows.
         misses: Lookups that did not.
         evictions: Idle entries dropped to make room.
-        rejected: Insertions that did not fit.
+        rejected: Entries that were lent because they did not fit.
+        offloaded: Entries moved to the host.
+        onboarded: Entries moved back.
     """
 
     max_bytes: int
     current_bytes: int
     item_count: int
     pinned_count: int
+    lent_bytes: int
+    host_max_bytes: int
+    host_bytes: int
+    host_item_count: int
     hits: int
     misses: int
     evictions: int
     rejected: int
+    offloaded: int
+    onboarded: int
 
 
 class EmbeddingStore:
     """Least-recently-used store of encoder rows with pins.
 
     Args:
-        max_bytes: Most bytes of rows to keep; 0 keeps nothing across requests.
+        max_bytes: Most bytes of rows to keep on the device; 0 keeps nothing there.
+        host_max_bytes: Most bytes of rows to keep on the host; 0 drops what leaves the device.
     """
 
-    def __init__(self, max_bytes: int) -> None:
-        if max_bytes < 0:
-            raise ValueError(f"max_bytes must be at least 0, got {max_bytes}")
+    def __init__(self, max_bytes: int, host_max_bytes: int = 0) -> None:
+        for name, value in (("max_bytes", max_bytes), ("host_max_bytes", host_max_bytes)):
+            if value < 0:
+                raise ValueError(f"{name} must be at least 0, got {value}")
         self._max_bytes = max_bytes
-        self._idle: OrderedDict[EmbeddingKey, _Entry] = OrderedDict()  # least recent first
-        self._pinned: dict[EmbeddingKey, _Entry] = {}
-        self._idle_bytes = self._pinned_bytes = 0
+        self._host_max_bytes = host_max_bytes
+        self._levels = {place: _Level(place) for place in Place}
+        self._num_pinned = 0
         self._hits = self._misses = self._evictions = self._rejected = 0
+        self._offloaded = self._onboarded = 0
 
-    def acquire(self, key: EmbeddingKey, expected_rows: int, modality: str) -> torch.Tensor | None:
-        """Finds and pins rows.
+    def acquire(self, key: EmbeddingKey, expected_rows: int, modality: str) -> StoredRows | None:
+        """Finds and pins rows; they are on the device and valid until ``release``.
 
         Returns:
-            ``[expected_rows, hidden_size]``, not to be written to and valid until ``release``;
-            None if not stored.
+            The entry; None if there is none.
 
         Raises:
             EmbeddingMismatchError: If the stored rows are another number than expected. Nothing is
                 pinned then.
         """
-        entry = self._pinned.get(key) or self._idle.get(key)
+        entry = self._find(key)
         if entry is None:
             self._misses += 1
             return None
         if entry.rows.shape[0] != expected_rows:
             raise EmbeddingMismatchError(modality, entry.rows.shape[0], expected_rows)
-        self._hits += 1
-        if entry.pins == 0:
-            del self._idle[key]
-            self._idle_bytes -= entry.nbytes
-            self._pin_first(key, entry)
+        if entry.place is Place.HOST:
+            # Copied first: if the device has no memory for it, the entry stays where it is.
+            rows = entry.rows.to(entry.device)
+            self._levels[Place.HOST].remove(entry)
+            entry.rows = rows
+            self._onboarded += 1
+            self._pin_first(entry)
+        elif entry.place is Place.DEVICE:
+            self._levels[Place.DEVICE].remove(entry)
+            self._pin_first(entry)
         else:
             entry.pins += 1
-        return entry.rows
+        self._hits += 1
+        return entry
 
-    def __contains__(self, key: EmbeddingKey | None) -> bool:
+    def __contains__(self, key: EmbeddingKey) -> bool:
         """Whether there are rows under a key; changes nothing."""
-        return key in self._pinned or key in self._idle
+        return self._find(key) is not None
 
-    def insert(self, key: EmbeddingKey, rows: torch.Tensor) -> bool:
-        """Stores rows and pins them for the caller.
+    def insert(self, key: EmbeddingKey, rows: torch.Tensor) -> StoredRows:
+        """Makes an entry of rows that were just encoded, pinned for the caller.
 
-        Returns:
-            Whether they were stored and pinned; False if they do not fit beside the pinned ones or
-            the key is there already, then the caller keeps its own.
+        Raises:
+            ValueError: If there is an entry of that key.
         """
-        entry = _Entry(rows.detach(), pins=0)
-        if key in self._pinned or key in self._idle or not self._make_room(entry.nbytes):
-            self._rejected += 1
-            return False
-        self._pin_first(key, entry)
-        return True
+        if self._find(key) is not None:
+            raise ValueError("rows of an item were made that are stored already")
+        entry = StoredRows(key, rows.detach(), rows.device, Place.LENT)
+        self._pin_first(entry)
+        return entry
 
-    def release(self, key: EmbeddingKey) -> None:
+    def release(self, entry: StoredRows) -> None:
         """Takes one pin back.
 
         Raises:
             ValueError: If the entry is not pinned.
         """
-        entry = self._pinned.get(key)
-        if entry is None:
+        if not entry.pins:
             raise ValueError("release without a pin")
         entry.pins -= 1
-        if entry.pins == 0:
-            del self._pinned[key]
-            self._pinned_bytes -= entry.nbytes
-            self._idle[key] = entry
-            self._idle_bytes += entry.nbytes
+        if entry.pins:
+            return
+        self._num_pinned -= 1
+        level = self._levels[entry.place]
+        if entry not in level:
+            return  # cleared meanwhile: nobody is to find it any more
+        level.remove(entry)
+        if entry.place is Place.PINNED:
+            self._levels[Place.DEVICE].add(entry)
+        else:
+            self._to_host(entry)
 
     def clear(self) -> int:
-        """Drops every idle entry; returns how many."""
-        dropped = len(self._idle)
-        self._idle.clear()
-        self._idle_bytes = 0
-        return dropped
+        """Forgets everything; rows that live requests need go with the last of these.
+
+        Returns:
+            How many entries are not found any more.
+        """
+        return sum(level.clear() for level in self._levels.values())
 
     def stats(self) -> EmbeddingStoreStats:
         """Counters and sizes."""
+        pinned, device = self._levels[Place.PINNED], self._levels[Place.DEVICE]
+        host, lent = self._levels[Place.HOST], self._levels[Place.LENT]
         return EmbeddingStoreStats(
             max_bytes=self._max_bytes,
-            current_bytes=self._idle_bytes + self._pinned_bytes,
-            item_count=len(self._idle) + len(self._pinned),
-            pinned_count=len(self._pinned),
+            current_bytes=device.nbytes + pinned.nbytes,
+            item_count=len(device) + len(pinned),
+            pinned_count=self._num_pinned,
+            lent_bytes=lent.nbytes,
+            host_max_bytes=self._host_max_bytes,
+            host_bytes=host.nbytes,
+            host_item_count=len(host),
             hits=self._hits,
             misses=self._misses,
             evictions=self._evictions,
             rejected=self._rejected,
+            offloaded=self._offloaded,
+            onboarded=self._onboarded,
         )
 
-    def _pin_first(self, key: EmbeddingKey, entry: _Entry) -> None:
+    def _find(self, key: EmbeddingKey) -> StoredRows | None:
+        for level in self._levels.values():
+            entry = level.get(key)
+            if entry is not None:
+                return entry
+        return None
+
+    def _pin_first(self, entry: StoredRows) -> None:
+        """Pins an entry that is in no level; it is lent if there is no room for it."""
         entry.pins = 1
-        self._pinned[key] = entry
-        self._pinned_bytes += entry.nbytes
+        self._num_pinned += 1
+        kept = self._make_room(entry.nbytes)
+        self._rejected += not kept
+        self._levels[Place.PINNED if kept else Place.LENT].add(entry)
 
     def _make_room(self, nbytes: int) -> bool:
-        """Evicts idle entries until nbytes fit; evicts none if they cannot."""
-        if self._pinned_bytes + nbytes > self._max_bytes:
+        """Moves idle entries out until nbytes fit; none if they cannot."""
+        pinned, idle = self._levels[Place.PINNED], self._levels[Place.DEVICE]
+        if pinned.nbytes + nbytes > self._max_bytes:
             return False
-        while self._pinned_bytes + self._idle_bytes + nbytes > self._max_bytes:
-            _, victim = self._idle.popitem(last=False)
-            self._idle_bytes -= victim.nbytes
+        while pinned.nbytes + idle.nbytes + nbytes > self._max_bytes:
+            victim = idle.oldest()
+            idle.remove(victim)
+            if not self._to_host(victim):
+                self._evictions += 1
+        return True
+
+    def _to_host(self, entry: StoredRows) -> bool:
+        """Moves an entry that is in no level to the host; False if it is dropped instead."""
+        host = self._levels[Place.HOST]
+        if entry.nbytes > self._host_max_bytes:
+            return False
+        while host.nbytes + entry.nbytes > self._host_max_bytes:
+            host.remove(host.oldest())
             self._evictions += 1
+        entry.rows = entry.rows.cpu()
+        host.add(entry)
+        self._offloaded += 1
         return True

@@ -8,7 +8,7 @@ alone, so that its rows depend on nothing beside it and a failure concerns one r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -60,33 +60,39 @@ class ItemEncoder:
             if item.rows is None
             and item.inputs is None
             and item.touches(begin, request.prompt_len)
-            and _key(request, item) not in self._store
+            and not self._is_stored(request, item)
         }
 
-    def release_written(self, request: LlmRequest) -> None:
+    def release_written(self, requests: Iterable[LlmRequest]) -> None:
         """Gives back the rows of items whose last row is in the KV pool."""
-        for item in request.items:
-            if item.last < request.num_written:
-                self._give_back(item)
+        for request in requests:
+            for item in request.items:
+                if item.rows is not None and item.last < request.num_written:
+                    self._give_back(item)
 
     def release(self, request: LlmRequest) -> None:
         """Gives back all rows of a request."""
         for item in request.items:
             self._give_back(item)
 
+    def _is_stored(self, request: LlmRequest, item: RequestItem) -> bool:
+        key = _key(request, item)
+        return key is not None and key in self._store
+
     def _find_or_encode(self, request: LlmRequest, index: int, item: RequestItem) -> bool:
         """Whether the item has its rows now; not if they must be encoded and cannot be yet."""
-        key = _key(request, item)
+        key, stored = _key(request, item), None
         if key is not None:
-            item.rows = self._store.acquire(key, item.item.num_rows, item.item.modality)
-        if item.rows is not None:
-            item.pinned = key
-            return True
-        if item.inputs is None:
-            return False
-        item.rows = self._encode(request, index, item)
-        if key is not None and self._store.insert(key, item.rows):
-            item.pinned = key
+            stored = self._store.acquire(key, item.item.num_rows, item.item.modality)
+        if stored is None:
+            if item.inputs is None:
+                return False
+            rows = self._encode(request, index, item)
+            if key is None:
+                item.rows = rows
+                return True
+            stored = self._store.insert(key, rows)
+        item.rows, item.stored = stored.rows, stored
         return True
 
     def _encode(self, request: LlmRequest, index: int, item: RequestItem) -> torch.Tensor:
@@ -115,9 +121,9 @@ class ItemEncoder:
         return rows
 
     def _give_back(self, item: RequestItem) -> None:
-        if item.pinned is not None:
-            self._store.release(item.pinned)
-        item.rows = item.pinned = None
+        stored, item.rows, item.stored = item.stored, None, None
+        if stored is not None:
+            self._store.release(stored)
 
 
 def _key(request: LlmRequest, item: RequestItem) -> EmbeddingKey | None:

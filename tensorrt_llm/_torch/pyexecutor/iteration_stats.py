@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from tensorrt_llm._torch.pyexecutor.embedding_store import EmbeddingStoreStats
 # A reader that never comes must not cost memory without bound.
 HISTORY = 1000
 
+MEMORY_SECONDS = 1.0
+
 
 @dataclass(frozen=True)
 class IterationCounts:
@@ -33,6 +36,7 @@ class IterationCounts:
         context_requests: Requests with a prompt chunk.
         context_tokens: Tokens in those chunks.
         generation_requests: Requests with one token.
+        paused: Requests that were paused in it.
     """
 
     latency_ms: float
@@ -43,6 +47,21 @@ class IterationCounts:
     context_requests: int
     context_tokens: int
     generation_requests: int
+    paused: int = 0
+
+
+@dataclass(frozen=True)
+class _Record:
+    """One iteration as it was noted; what users read is made when they read it."""
+
+    iteration: int
+    timestamp: float
+    cpu_bytes: int
+    gpu_bytes: int
+    counts: IterationCounts
+    kv: bindings.KvCacheStats
+    embeddings: EmbeddingStoreStats
+    encoder_runs: Mapping[str, int]
 
 
 class IterationStats:
@@ -59,7 +78,9 @@ class IterationStats:
         self._device = device
         self._process = psutil.Process()
         self._iteration = 0
-        self._records: deque[dict[str, Any]] = deque(maxlen=HISTORY)
+        self._memory = (0, 0)
+        self._memory_due = 0.0
+        self._records: deque[_Record] = deque(maxlen=HISTORY)
 
     def record(
         self,
@@ -68,15 +89,33 @@ class IterationStats:
         embeddings: EmbeddingStoreStats,
         encoder_runs: Mapping[str, int],
     ) -> None:
-        """Adds one iteration."""
+        """Adds one iteration. Memory in use is looked up every second, as that takes long."""
         self._iteration += 1
+        now = time.time()
+        if now >= self._memory_due:
+            self._memory = (self._process.memory_info().rss, self._gpu_bytes())
+            self._memory_due = now + MEMORY_SECONDS
+        self._records.append(
+            _Record(self._iteration, now, *self._memory, counts, kv, embeddings, dict(encoder_runs))
+        )
+
+    def drain(self) -> list[dict[str, Any]]:
+        """All records since the last call, oldest first."""
+        drained: list[dict[str, Any]] = []
+        while self._records:
+            drained.append(self._json(self._records.popleft()))
+        return drained
+
+    def _json(self, record: _Record) -> dict[str, Any]:
+        counts = record.counts
         max_batch_size, max_num_tokens = self._limits
-        record: dict[str, Any] = {
-            "iter": self._iteration,
-            "timestamp": datetime.now(timezone.utc).strftime("%m-%d-%Y %H:%M:%S.%f"),
+        time_of_it = datetime.fromtimestamp(record.timestamp, timezone.utc)
+        return {
+            "iter": record.iteration,
+            "timestamp": time_of_it.strftime("%m-%d-%Y %H:%M:%S.%f"),
             "iterLatencyMS": counts.latency_ms,
-            "cpuMemUsage": self._process.memory_info().rss,
-            "gpuMemUsage": self._gpu_bytes(),
+            "cpuMemUsage": record.cpu_bytes,
+            "gpuMemUsage": record.gpu_bytes,
             "pinnedMemUsage": 0,
             "numNewActiveRequests": counts.new_active,
             "numActiveRequests": counts.active,
@@ -92,18 +131,10 @@ class IterationStats:
                 "numContextRequests": counts.context_requests,
                 "numCtxTokens": counts.context_tokens,
                 "numGenRequests": counts.generation_requests,
-                "numPausedRequests": 0,
+                "numPausedRequests": counts.paused,
             },
-            **cache_json(kv, embeddings, encoder_runs),
+            **cache_json(record.kv, record.embeddings, record.encoder_runs),
         }
-        self._records.append(record)
-
-    def drain(self) -> list[dict[str, Any]]:
-        """All records since the last call, oldest first."""
-        drained: list[dict[str, Any]] = []
-        while self._records:
-            drained.append(self._records.popleft())
-        return drained
 
     def _gpu_bytes(self) -> int:
         return torch.cuda.memory_reserved(self._device) if self._device.type == "cuda" else 0
@@ -152,5 +183,11 @@ def _multimodal_json(stats: EmbeddingStoreStats, encoder_runs: Mapping[str, int]
             "misses": stats.misses,
             "evictions": stats.evictions,
             "rejected": stats.rejected,
+            "lentBytes": stats.lent_bytes,
+            "hostMaxBytes": stats.host_max_bytes,
+            "hostBytes": stats.host_bytes,
+            "hostItemCount": stats.host_item_count,
+            "offloaded": stats.offloaded,
+            "onboarded": stats.onboarded,
         },
     }

@@ -3,21 +3,27 @@
 """A request while the engine works on it.
 
 ```
-WAITING ──admit──▶ CONTEXT ──last prompt token written──▶ GENERATION ──stop──▶ FINISHED
-   │             ask │  ▲ all provided                         │                  ▲
-   │                 ▼  │                                      │                  │
-   │             WAITING_ITEMS                                 │                  │
-   └────────────────────┴──────────── cancel, error ───────────┴──────────────────┘
+WAITING ──admit──▶ CONTEXT ──all known tokens written──▶ GENERATION ──stop──▶ FINISHED
+   │                  │ ▲                                  │                   ▲
+   │                  │ └──admit── PAUSED ◀── pause ───────┤                   │
+   │                  └──────pause───▲ │                   │                   │
+   └───────────────────────────────────┴─── cancel, error, deadline ───────────┘
+
+CONTEXT ──rows must be made, inputs are not here──▶ WAITING_ITEMS ──all provided──▶ CONTEXT
 ```
 
-WAITING holds nothing. The other states hold blocks and, while rows are still needed, encoder rows.
-WAITING_ITEMS is for rows that have to be encoded from inputs that are not here: the door was asked
-to prepare those items. One release path, in the executor, leads to FINISHED.
+WAITING and PAUSED hold nothing; the other states hold blocks and, while rows are still needed,
+encoder rows. WAITING_ITEMS is a CONTEXT that cannot run: the door was asked to prepare items, and
+others go on meanwhile; all that leads out of CONTEXT leads out of it too. A paused request keeps
+what it has generated, its random stream and its media; admitted again it writes all of that anew,
+as far as the cache does not have it, and goes on. One release path, in the executor, leads to
+FINISHED.
 """
 
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +31,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensorrt_llm._torch.pyexecutor.embedding_store import EmbeddingKey
+from tensorrt_llm._torch.pyexecutor.embedding_store import StoredRows
+from tensorrt_llm._torch.pyexecutor.scheduler import PromptContent, admission_order
 from tensorrt_llm.executor.request import GenerationRequest
 from tensorrt_llm.executor.result import GenerationUpdate
 from tensorrt_llm.inputs.data import ProcessedItem
@@ -42,8 +49,9 @@ class RequestState(enum.Enum):
     """Where a request stands; see the module's picture."""
 
     WAITING = enum.auto()
-    WAITING_ITEMS = enum.auto()
     CONTEXT = enum.auto()
+    WAITING_ITEMS = enum.auto()
+    PAUSED = enum.auto()
     GENERATION = enum.auto()
     FINISHED = enum.auto()
 
@@ -59,7 +67,7 @@ class RequestItem:
         inputs: What its encoder takes; None until the door has provided it.
         rows: Encoder rows ``[num_rows, hidden_size]`` once they were needed, until the last of
             them is written to the KV pool.
-        pinned: Key of the store's entry that ``rows`` is; None if the request holds its own.
+        stored: The store's entry that ``rows`` is; None if the request holds its own.
     """
 
     item: ProcessedItem
@@ -67,7 +75,7 @@ class RequestItem:
     last: int
     inputs: Mapping[str, Any] | None
     rows: torch.Tensor | None = None
-    pinned: EmbeddingKey | None = None
+    stored: StoredRows | None = None
     _row_cumsum: torch.Tensor | None = None
 
     @classmethod
@@ -86,7 +94,12 @@ class RequestItem:
     def params(
         self, begin: int, end: int, prompt_len: int, *, with_inputs: bool = False
     ) -> MultimodalParams:
-        """The contract's view of this item for the chunk ``[begin, end)``."""
+        """The contract's view of this item for the chunk ``[begin, end)``.
+
+        A chunk may go on behind the prompt, where a request that was paused writes its own tokens
+        anew.
+        """
+        begin, end = min(begin, prompt_len), min(end, prompt_len)
         if self._row_cumsum is None:
             is_row = torch.zeros(prompt_len, dtype=torch.int64)
             for run in self.item.runs:
@@ -110,14 +123,22 @@ class LlmRequest:
         max_new_tokens: Most tokens to generate, resolved.
         stop_token_ids: Ids that end the answer.
         push: Where updates go.
+        arrival: When it came, in seconds of ``time.monotonic``.
         state: See ``RequestState``.
         num_written: Tokens whose KV is in the pool, counting what the cache gave.
-        cached_tokens: Prompt tokens whose KV the cache gave.
+        cached_tokens: Prompt tokens whose KV the cache gave when it was first admitted.
         output_ids: Generated tokens.
+        num_admitted: Tokens that were known when it was last admitted; to the KV cache manager
+            they are its prompt.
+        num_promised: Tokens for whose KV there is a promise.
+        num_pauses: How often it was paused.
         items: Media items in prompt order.
         media_runs: Their runs and identities for the block key; None without media.
+        content: What decides the KV of the prompt; None while unknown, or if nothing is shared.
         generator: Random stream of a sampled request.
-        missing_items: Items the door was asked to prepare and has not; it runs when there are none.
+        whole_modalities: Kinds of items whose rows attend to all rows of their run, so that a
+            chunk must not end inside one.
+        missing_items: Items the door was asked to prepare and has not; in WAITING_ITEMS only.
     """
 
     request_id: int
@@ -125,19 +146,32 @@ class LlmRequest:
     max_new_tokens: int
     stop_token_ids: frozenset[int]
     push: Callable[[GenerationUpdate], None]
+    arrival: float = field(default_factory=time.monotonic)
     state: RequestState = RequestState.WAITING
     num_written: int = 0
     cached_tokens: int = 0
     output_ids: list[int] = field(default_factory=list)
+    num_admitted: int = 0
+    num_promised: int = 0
+    num_pauses: int = 0
     items: tuple[RequestItem, ...] = field(init=False)
     media_runs: MediaRunBuffers | None = field(init=False)
+    content: PromptContent | None = None
     generator: torch.Generator | None = None
+    whole_modalities: frozenset[str] = frozenset()
     missing_items: set[int] = field(default_factory=set)
+    prompt_len: int = field(init=False)
+    order: tuple[float, int] = field(init=False)
+    deadline: float | None = field(init=False)
 
     def __post_init__(self) -> None:
-        items = self.request.prompt.items
+        request = self.request
+        items = request.prompt.items
         self.items = tuple(RequestItem.of(item) for item in items)
         self.media_runs = media_run_buffers(items) if items else None
+        self.prompt_len = len(request.prompt)
+        self.order = admission_order(self.arrival, request.priority, self.request_id)
+        self.deadline = None if request.timeout is None else self.arrival + request.timeout
 
     @property
     def sampling(self) -> SamplingParams:
@@ -150,14 +184,41 @@ class LlmRequest:
         return self.request.prompt.token_ids
 
     @property
-    def prompt_len(self) -> int:
-        """Tokens of the prompt."""
-        return len(self.request.prompt)
+    def num_known(self) -> int:
+        """Tokens of prompt and answer so far."""
+        return self.prompt_len + len(self.output_ids)
 
     @property
     def num_to_write(self) -> int:
         """Tokens that are known and whose KV is not in the pool yet."""
         return self.prompt_len + len(self.output_ids) - self.num_written
+
+    @property
+    def num_new_left(self) -> int:
+        """Most tokens it may still generate."""
+        return self.max_new_tokens - len(self.output_ids)
+
+    @property
+    def in_context(self) -> bool:
+        """Whether it is admitted and has not written its prompt yet."""
+        return self.state in (RequestState.CONTEXT, RequestState.WAITING_ITEMS)
+
+    @property
+    def admitted(self) -> bool:
+        """Whether it holds blocks."""
+        return self.in_context or self.state is RequestState.GENERATION
+
+    def largest_chunk(self, limit: int) -> int:
+        """The most tokens, up to the limit, that may be written in one step; 0 if none can."""
+        tokens = min(limit, self.num_to_write)
+        for item in self.items if self.whole_modalities else ():
+            if item.item.modality not in self.whole_modalities:
+                continue
+            end = self.num_written + tokens
+            for run in item.item.runs:
+                if run.position < end < run.position + run.length:
+                    tokens = max(0, run.position - self.num_written)
+        return tokens
 
     def token_ids(self, begin: int, end: int) -> np.ndarray:
         """int32 tokens ``[begin, end)`` of prompt and answer together."""
@@ -167,3 +228,7 @@ class LlmRequest:
             self.output_ids[max(0, begin - self.prompt_len) : end - self.prompt_len], np.int32
         )
         return np.concatenate([self.prompt_ids[begin:], generated])
+
+    def position_ids(self, begin: int, end: int) -> np.ndarray:
+        """Rotary positions ``[axes, end - begin]`` of tokens ``[begin, end)``."""
+        return self.request.prompt.position_ids(begin, end)

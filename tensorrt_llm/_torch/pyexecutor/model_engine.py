@@ -64,11 +64,11 @@ class ModelEngine:
         """
         chunks = _lay_out(scheduled)
         tables = torch.from_numpy(block_tables.astype(np.int64)).to(self._pool.device)
-        positions = np.concatenate([np.arange(chunk.begin, chunk.end) for chunk in chunks])
+        indices = np.concatenate([np.arange(chunk.begin, chunk.end) for chunk in chunks])
         hidden = self.model.forward(
             self._embed(chunks),
-            torch.from_numpy(positions).to(self.model.device),
-            self._metadata(chunks, positions, block_tables, tables),
+            self._position_ids(chunks, len(indices)),
+            self._metadata(chunks, indices, block_tables, tables),
         )
         last = [chunk.offset + chunk.end - chunk.begin - 1 for chunk in chunks]
         return self.model.logits(hidden[torch.tensor(last, device=hidden.device)])
@@ -96,16 +96,25 @@ class ModelEngine:
         )
         return self.model.embedding(input_ids) if fused is None else fused
 
+    def _position_ids(self, chunks: Sequence[_Chunk], num_tokens: int) -> torch.Tensor:
+        """Rotary positions, int64 ``[axes, num_tokens]``."""
+        positions = np.empty((self.model.position_axes, num_tokens), np.int64)
+        for chunk in chunks:
+            end = chunk.offset + chunk.end - chunk.begin
+            # A request without media has one axis, which stands for all.
+            positions[:, chunk.offset : end] = chunk.request.position_ids(chunk.begin, chunk.end)
+        return torch.from_numpy(positions).to(self.model.device)
+
     def _metadata(
         self,
         chunks: Sequence[_Chunk],
-        positions: np.ndarray,
+        indices: np.ndarray,
         block_tables: np.ndarray,
         tables_on_device: torch.Tensor,
     ) -> AttentionMetadata:
         size = self._pool.tokens_per_block
         owner = np.repeat(np.arange(len(chunks)), [chunk.end - chunk.begin for chunk in chunks])
-        slots = block_tables[owner, positions // size].astype(np.int64) * size + positions % size
+        slots = block_tables[owner, indices // size].astype(np.int64) * size + indices % size
         sequences = tuple(
             SequenceAttention(
                 query_start=chunk.offset,

@@ -1,10 +1,11 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""The loop: take commands, schedule, run, sample, commit, finish.
+"""The loop: take commands, schedule, run, deliver.
 
 One thread owns every request, the KV cache manager and the embedding store. Other threads only
-put commands into its inbox. Whatever ends a request (a stop, a cancel, an error in the encoder, in
-the step or in sampling, a shutdown) goes through ``_finish``, which gives everything back.
+put commands into its inbox. Whatever ends a request (a stop, a cancel, a deadline, an error in the
+encoder, in the step or in sampling, a shutdown) goes through ``_release``, which gives everything
+back.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,16 +26,26 @@ from tensorrt_llm._torch.pyexecutor.iteration_stats import (
     IterationStats,
     cache_json,
 )
-from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest, RequestState
+from tensorrt_llm._torch.pyexecutor.live_requests import LiveRequests
+from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest
 from tensorrt_llm._torch.pyexecutor.model_engine import ModelEngine
+from tensorrt_llm._torch.pyexecutor.model_step import StepRunner
 from tensorrt_llm._torch.pyexecutor.resource_manager import KVCacheManager
 from tensorrt_llm._torch.pyexecutor.sampler import Sampled, Sampler
 from tensorrt_llm._torch.pyexecutor.scheduler import (
+    Admission,
+    BurstGate,
+    CapacityPolicy,
     MicroBatchScheduler,
     ScheduledBatch,
     ScheduledRequest,
 )
-from tensorrt_llm.errors import EngineError, EngineStoppedError, TrtllmError
+from tensorrt_llm.errors import (
+    DeadlineExceededError,
+    EngineError,
+    EngineStoppedError,
+    TrtllmError,
+)
 from tensorrt_llm.executor.result import FinishReason, GenerationUpdate
 from tensorrt_llm.logger import get_logger
 
@@ -45,6 +56,15 @@ _IDLE_WAIT_SECONDS = 1.0
 _T = TypeVar("_T")
 
 
+@dataclass
+class _Counts:
+    """What happened since the last record."""
+
+    admitted: int = 0
+    completed: int = 0
+    paused: int = 0
+
+
 class PyExecutor:
     """The engine's loop in a thread of its own.
 
@@ -53,7 +73,8 @@ class PyExecutor:
         kv_cache: Blocks.
         encoder: Encoder rows.
         store: Where ``encoder`` keeps them.
-        scheduler: Chooses each step.
+        scheduler: Fills each step.
+        capacity: Decides who holds blocks.
         sampler: Chooses tokens.
         stats: Where iterations are recorded.
         request_items: Asks for encoder inputs of a request's items that are missing here; the
@@ -70,6 +91,7 @@ class PyExecutor:
         encoder: ItemEncoder,
         store: EmbeddingStore,
         scheduler: MicroBatchScheduler[LlmRequest],
+        capacity: CapacityPolicy,
         sampler: Sampler,
         stats: IterationStats,
         request_items: Callable[[LlmRequest, Collection[int]], None],
@@ -80,17 +102,16 @@ class PyExecutor:
         self._encoder = encoder
         self._store = store
         self._scheduler = scheduler
-        self._sampler = sampler
+        self._capacity = capacity
         self._stats = stats
         self._request_items = request_items
         self._on_turn = on_turn
+        self._runner = StepRunner(engine, kv_cache, sampler)
+        self._burst: BurstGate[LlmRequest] = kv_cache.burst_gate()
+        self._live = LiveRequests()
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._requests: dict[int, LlmRequest] = {}
-        self._waiting: deque[LlmRequest] = deque()
-        self._context: list[LlmRequest] = []
-        self._generation: list[LlmRequest] = []
         self._updates: list[tuple[LlmRequest, GenerationUpdate]] = []
-        self._admitted = self._completed = 0
+        self._counts = _Counts()
         self._stopping = self._nothing_to_run = False
         self._last_turn = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="trtllm-engine", daemon=True)
@@ -133,6 +154,8 @@ class PyExecutor:
         future: Future[_T] = Future()
 
         def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
             try:
                 future.set_result(function())
             except Exception as error:
@@ -151,8 +174,8 @@ class PyExecutor:
 
     @property
     def num_waiting(self) -> int:
-        """Requests handed in and not admitted yet; exact between steps."""
-        return len(self._waiting) + self._inbox.qsize()
+        """Requests handed in and never admitted yet; exact between steps."""
+        return len(self._live.waiting) - self._live.num_paused + self._inbox.qsize()
 
     @property
     def alive(self) -> bool:
@@ -170,21 +193,21 @@ class PyExecutor:
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
 
-    # ---- the loop's thread ------------------------------------------------------------------
+    # ---- the loop's thread: commands --------------------------------------------------------
 
     def reset_reuse_state_now(self) -> int:
         """As ``reset_reuse_state``, in the loop's thread."""
         self._store.clear()
+        self._burst.forget()
         return self._kv_cache.reset_reuse_state()
 
     def snapshot_now(self) -> dict[str, Any]:
         """As ``snapshot``, in the loop's thread."""
         return {
-            "numActiveRequests": len(self._context) + len(self._generation),
-            "numQueuedRequests": len(self._waiting),
-            "numRequestsWaitingForItems": sum(
-                request.state is RequestState.WAITING_ITEMS for request in self._context
-            ),
+            "numActiveRequests": self._live.num_admitted,
+            "numQueuedRequests": len(self._live.waiting),
+            "numPausedRequests": self._live.num_paused,
+            "numRequestsWaitingForItems": len(self._live.context) - len(self._live.ready),
             **cache_json(self._kv_cache.stats(), self._store.stats(), self._encoder.runs),
         }
 
@@ -193,7 +216,8 @@ class PyExecutor:
             while not self._stopping:
                 self._last_turn = time.monotonic()
                 self._take_commands()
-                if self._requests and not self._stopping:
+                self._expire()
+                if len(self._live) and not self._stopping:
                     self._iterate()
                 self._tell()
         except Exception:
@@ -205,9 +229,14 @@ class PyExecutor:
 
     def _tell(self) -> None:
         """Sends what the turn brought, once it is recorded: who has an answer finds it counted."""
-        for request, update in self._updates:
-            request.push(update)
-        self._updates.clear()
+        updates, self._updates = self._updates, []
+        for request, update in updates:
+            try:
+                request.push(update)
+            except Exception as error:  # nobody can take this answer; the others wait for theirs
+                logger.exception("request %d: its update could not be told", request.request_id)
+                if self._live.get(request.request_id) is not None:
+                    self._fail(request, "delivery", error)
         if self._on_turn is not None:
             self._on_turn()
 
@@ -217,76 +246,132 @@ class PyExecutor:
     def _take_commands(self) -> None:
         """Runs what is in the inbox; waits a while for something if there is nothing to do."""
         try:
-            if not self._requests or self._nothing_to_run:
-                self._inbox.get(timeout=_IDLE_WAIT_SECONDS)()
+            if not len(self._live) or self._nothing_to_run:
+                self._inbox.get(timeout=self._idle_seconds())()
             while True:
                 self._inbox.get_nowait()()
         except queue.Empty:
             return
 
+    def _idle_seconds(self) -> float:
+        """How long to wait for commands at most; a deadline does not wait for them."""
+        deadline = self._live.next_deadline
+        if deadline is None:
+            return _IDLE_WAIT_SECONDS
+        return min(max(deadline - time.monotonic(), 0.0), _IDLE_WAIT_SECONDS)
+
     def _enqueue(self, request: LlmRequest) -> None:
-        self._requests[request.request_id] = request
-        self._waiting.append(request)
+        self._live.add(request)
+        try:
+            request.content = self._kv_cache.content(request)
+        except Exception as error:
+            self._fail(request, "admission", error)
 
     def _cancel(self, request_id: int) -> None:
-        request = self._requests.get(request_id)
+        request = self._live.get(request_id)
         if request is not None:
             self._finish(request, finish_reason="cancelled")
 
     def _provide_items(self, request_id: int, inputs: Mapping[int, Mapping[str, Any]]) -> None:
-        request = self._requests.get(request_id)
+        request = self._live.get(request_id)
         if request is None:
             return
         for index, given in inputs.items():
             request.items[index].inputs = given
-            request.missing_items.discard(index)
-        if request.state is RequestState.WAITING_ITEMS and not request.missing_items:
-            request.state = RequestState.CONTEXT
+            self._live.provide_item(request, index)
 
     def _fail_one(self, request_id: int, during: str, error: Exception) -> None:
-        request = self._requests.get(request_id)
+        request = self._live.get(request_id)
         if request is not None:
-            self._fail([request], during, error)
+            self._fail(request, during, error)
+
+    def _expire(self) -> None:
+        for request in self._live.expired(time.monotonic()):
+            self._finish(request, error=DeadlineExceededError(request.request.timeout or 0.0))
 
     def _fail_all(self, error: TrtllmError) -> None:
-        for request in list(self._requests.values()):
-            self._finish(request, error=error)
         while True:  # what was submitted while the loop was ending
             try:
                 self._inbox.get_nowait()()
             except queue.Empty:
                 break
-        for request in list(self._requests.values()):
-            self._finish(request, error=error)
+        for request in self._live:
+            try:
+                self._finish(request, error=error)
+            except Exception:
+                logger.exception(
+                    "request %d: not all of it could be given back", request.request_id
+                )
+                self._updates.append((request, GenerationUpdate(error=error)))
+
+    # ---- the loop's thread: a step ----------------------------------------------------------
 
     def _iterate(self) -> None:
         started = time.perf_counter()
+        self._make_room()
+        ready = self._live.ready
         batch = self._scheduler.schedule(
-            self._generation, self._context, self._waiting, self._admit
+            self._live.generation,
+            ready,
+            self._live.waiting,
+            self._admit,
+            num_held=len(self._live.context) - len(ready),
         )
         # What waits for items, or for room, waits for what comes through the inbox.
         self._nothing_to_run = not batch.all and not self._updates
         if self._nothing_to_run:
             return
-        runnable = self._with_rows(batch)
+        runnable = self._ready(batch)
         if runnable:
-            self._step(runnable)
+            result = self._runner.run(runnable)
+            for request, during, error in result.failed:
+                self._fail(request, during, error)
+            self._encoder.release_written(entry.request for entry in runnable)
+            for request, choice in result.sampled:
+                self._deliver(request, choice)
         self._record(batch, 1e3 * (time.perf_counter() - started))
 
-    def _admit(self, request: LlmRequest) -> bool:
-        try:
-            admitted = self._kv_cache.admit(request)
-        except Exception as error:
-            self._fail([request], "admission", error)
-            return False
-        if admitted:
-            request.state = RequestState.CONTEXT
-            self._context.append(request)
-            self._admitted += 1
-        return admitted
+    def _make_room(self) -> None:
+        """Sees that every request in the generation phase has room for its newest token."""
+        growing = self._live.generation
+        if growing:
+            holding = (*self._live.context, *growing)
+            self._capacity.make_room(tuple(growing), holding, self._extend, self._pause)
 
-    def _with_rows(self, batch: ScheduledBatch[LlmRequest]) -> list[ScheduledRequest[LlmRequest]]:
-        """The batch without the requests that lack rows: encoding failed, or has to wait."""
+    def _extend(self, request: LlmRequest) -> bool:
+        try:
+            return self._kv_cache.extend(request)
+        except Exception as error:
+            self._fail(request, "growth", error)
+            return True  # it needs no room any more
+
+    def _pause(self, request: LlmRequest) -> None:
+        """Takes an admitted request's blocks; it goes on when there is room again."""
+        if not request.admitted:
+            return  # it failed while room was made, and holds nothing
+        self._give_back(request)
+        self._live.pause(request)
+        request.num_written = 0
+        request.num_pauses += 1
+        self._counts.paused += 1
+
+    def _admit(self, request: LlmRequest) -> Admission:
+        try:
+            if self._burst.must_wait(request, partial(self._kv_cache.probe, request)):
+                return Admission.LATER
+            source = self._burst.tail_source(request)
+            if not self._kv_cache.admit(request, self._capacity.promise(request), source):
+                return Admission.NO_ROOM
+        except Exception as error:
+            self._fail(request, "admission", error)
+            return Admission.LATER
+        self._live.admit(request)
+        self._burst.enter(request)
+        self._counts.admitted += 1
+        return Admission.ADMITTED
+
+    def _ready(self, batch: ScheduledBatch[LlmRequest]) -> list[ScheduledRequest[LlmRequest]]:
+        """The batch without the requests that cannot take part: they failed, or lack an item."""
         runnable = []
         for scheduled in batch.context:
             request = scheduled.request
@@ -294,79 +379,51 @@ class PyExecutor:
                 begin = request.num_written
                 missing = self._encoder.provide(request, begin, begin + scheduled.num_tokens)
             except Exception as error:
-                self._fail([request], "encoding", error)
+                self._fail(request, "encoding", error)
                 continue
             if missing:
-                request.state = RequestState.WAITING_ITEMS
-                request.missing_items = missing
+                self._live.wait_for_items(request, missing)
                 self._request_items(request, sorted(missing))
             else:
                 runnable.append(scheduled)
+        try:
+            self._kv_cache.append([scheduled.request for scheduled in batch.generation])
+        except Exception as error:
+            for scheduled in batch.generation:
+                self._fail(scheduled.request, "growth", error)
+            return runnable
         return [*runnable, *batch.generation]
 
-    def _step(self, scheduled: Sequence[ScheduledRequest[LlmRequest]]) -> None:
-        requests = [entry.request for entry in scheduled]
-        try:
-            self._kv_cache.run_copies()
-            logits = self._engine.forward(scheduled, self._kv_cache.block_tables(requests))
-            sound = (~logits.isnan().any(dim=-1)).tolist()
-            for entry in scheduled:
-                entry.request.num_written += entry.num_tokens
-            # A value that is no number reaches every later token of its sequence, so the last
-            # token tells of all; such keys and values must never be found by another request.
-            good = [row for row in range(len(requests)) if sound[row]]
-            self._kv_cache.commit([requests[row] for row in good])
-            due = [row for row in good if requests[row].num_to_write == 0]
-            sampling = [requests[row] for row in due]
-            sampled = self._sampler.sample(logits[due], sampling) if due else []
-        except Exception as error:
-            self._fail(requests, "step", error)
-            return
-        for request, is_sound in zip(requests, sound, strict=True):
-            if is_sound:
-                self._encoder.release_written(request)
-            else:
-                self._fail([request], "step", EngineError("the model gave logits that are NaN"))
-        self._deliver(sampling, sampled)
+    def _deliver(self, request: LlmRequest, choice: Sampled) -> None:
+        """Adds a request's new token, ends it if it is complete, and tells the caller."""
+        request.output_ids.append(choice.token_id)
+        reason = _finish_reason(request)
+        stop = None
+        if reason is None:
+            self._live.to_generation(request)
+        else:
+            named = request.sampling.stop_token_ids or ()
+            stop = choice.token_id if choice.token_id in named and reason == "stop" else None
+            self._release(request)
+        update = GenerationUpdate(
+            token_ids=(choice.token_id,),
+            cached_tokens=request.cached_tokens,
+            logprobs=None if choice.logprobs is None else (choice.logprobs,),
+            logits=choice.logits,
+            finish_reason=reason,
+            stop_reason=stop,
+        )
+        self._updates.append((request, update))
 
-    def _deliver(self, requests: Sequence[LlmRequest], sampled: Sequence[Sampled]) -> None:
-        """Adds each request's new token, ends what is complete and tells the callers."""
-        going_on = []
-        for request, choice in zip(requests, sampled, strict=True):
-            request.output_ids.append(choice.token_id)
-            reason = _finish_reason(request)
-            update = partial(
-                GenerationUpdate,
-                token_ids=(choice.token_id,),
-                cached_tokens=request.cached_tokens,
-                logprobs=None if choice.logprobs is None else (choice.logprobs,),
-                logits=choice.logits,
-            )
-            if reason is None:
-                self._to_generation(request)
-                going_on.append(request)
-                self._updates.append((request, update()))
-            else:
-                named = request.sampling.stop_token_ids or ()
-                self._release(request)
-                stop = choice.token_id if choice.token_id in named and reason == "stop" else None
-                self._updates.append((request, update(finish_reason=reason, stop_reason=stop)))
-        if going_on:
-            self._kv_cache.append(going_on)
+    # ---- the loop's thread: the ways out ----------------------------------------------------
 
-    def _to_generation(self, request: LlmRequest) -> None:
-        if request.state is RequestState.CONTEXT:
-            self._context.remove(request)
-            self._generation.append(request)
-            request.state = RequestState.GENERATION
-
-    def _fail(self, requests: Sequence[LlmRequest], during: str, error: Exception) -> None:
-        numbers = ", ".join(str(request.request_id) for request in requests)
-        logger.error("request %s failed in %s: %s", numbers, during, error, exc_info=error)
+    def _fail(self, request: LlmRequest, during: str, error: Exception) -> None:
+        logger.error(
+            "request %d failed in %s: %s", request.request_id, during, error, exc_info=error
+        )
         if not isinstance(error, TrtllmError):
             error = EngineError(f"{during} failed: {type(error).__name__}: {error}")
-        for request in requests:
-            self._finish(request, error=error)
+        self._finish(request, error=error)
 
     def _finish(
         self,
@@ -382,36 +439,46 @@ class PyExecutor:
         self._updates.append((request, update))
 
     def _release(self, request: LlmRequest) -> None:
-        """The one way out: takes the request off its list and gives back all it holds."""
-        if request.state is RequestState.WAITING:
-            self._waiting.remove(request)
+        """The one way out: takes the request off its list and gives back all it holds.
+
+        If that fails the books are wrong, and the loop ends rather than going on with them.
+        """
+        if request.admitted:
+            self._give_back(request)
         else:
-            in_context = request.state is not RequestState.GENERATION
-            (self._context if in_context else self._generation).remove(request)
-            self._encoder.release(request)
-            self._kv_cache.release(request)
-        request.state = RequestState.FINISHED
-        del self._requests[request.request_id]
-        self._completed += 1
+            self._burst.leave(request)
+        # Last, so that a request whose blocks could not be taken back is still there to be told.
+        self._live.remove(request)
+        self._counts.completed += 1
+
+    def _give_back(self, request: LlmRequest) -> None:
+        self._burst.leave(request)
+        self._encoder.release(request)
+        self._kv_cache.release(request)
 
     def _record(self, batch: ScheduledBatch[LlmRequest], latency_ms: float) -> None:
-        running = len(self._context) + len(self._generation)
+        counts, self._counts = self._counts, _Counts()
+        try:
+            kv_stats = self._kv_cache.stats()
+        except Exception:  # numbers for people; requests do not depend on them
+            logger.exception("the statistics of an iteration could not be read")
+            return
         self._stats.record(
             IterationCounts(
                 latency_ms=latency_ms,
-                new_active=self._admitted,
-                active=running + self._completed,
-                completed=self._completed,
-                queued=len(self._waiting),
+                new_active=counts.admitted,
+                active=self._live.num_admitted + counts.completed,
+                completed=counts.completed,
+                queued=len(self._live.waiting),
                 context_requests=len(batch.context),
                 context_tokens=sum(entry.num_tokens for entry in batch.context),
                 generation_requests=len(batch.generation),
+                paused=counts.paused,
             ),
-            self._kv_cache.stats(),
+            kv_stats,
             self._store.stats(),
             self._encoder.runs,
         )
-        self._admitted = self._completed = 0
 
 
 def _finish_reason(request: LlmRequest) -> FinishReason | None:

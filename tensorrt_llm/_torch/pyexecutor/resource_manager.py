@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from tensorrt_llm import bindings
 from tensorrt_llm._torch.attention_backend import PagedKVPool
 from tensorrt_llm._torch.models.modeling_utils import DecoderModel
 from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest
+from tensorrt_llm._torch.pyexecutor.scheduler import BurstGate, PromptContent
 from tensorrt_llm.errors import ConfigurationError
 from tensorrt_llm.llmapi.llm_args import KvCacheConfig
 
@@ -97,6 +99,8 @@ class KVCacheManager:
 
     def __init__(self, config: KvCacheConfig, model: DecoderModel) -> None:
         self.geometry = plan_pool(config, model)
+        self._reuses = config.enable_block_reuse
+        self._shares_parts = config.enable_partial_reuse and config.copy_on_partial_reuse
         host_blocks = (config.host_cache_size or 0) // self.geometry.bytes_per_block
         self.impl = bindings.KVCacheManager(
             num_blocks=self.geometry.num_blocks,
@@ -107,6 +111,8 @@ class KVCacheManager:
             host_blocks=host_blocks,
             secondary_offload_min_priority=config.secondary_offload_min_priority,
         )
+        self._copies: deque[list[int]] = deque()
+        self._ticket = 0
         self.pool = self._allocate(model, self.geometry.num_blocks, model.device)
         self._host_pool = self._allocate(model, host_blocks, torch.device("cpu"))
 
@@ -127,44 +133,100 @@ class KVCacheManager:
         """Tokens the whole pool holds."""
         return self.geometry.num_blocks * self.geometry.tokens_per_block
 
-    def admit(self, request: LlmRequest) -> bool:
-        """Takes the cached prefix and room for the rest of the request, to its last token.
+    def burst_gate(self) -> BurstGate[LlmRequest]:
+        """Who waits for whom, by what this manager shares."""
+        return BurstGate(self.geometry.tokens_per_block, share_parts=self._shares_parts)
+
+    def content(self, request: LlmRequest) -> PromptContent | None:
+        """What decides the KV of the request's prompt; None if nothing is shared."""
+        if not self._reuses:
+            return None
+        return PromptContent.of(
+            request.request.prompt, request.request.cache_salt, self.geometry.tokens_per_block
+        )
+
+    def probe(self, request: LlmRequest) -> int:
+        """How many of the request's known tokens the cache has now."""
+        return self.impl.probe(
+            request.token_ids(0, request.num_known), _media_runs(request), _scope(request)
+        )
+
+    def admit(self, request: LlmRequest, num_new: int, source: LlmRequest | None = None) -> bool:
+        """Takes the cached prefix and room for the rest, and promises room for new tokens.
+
+        Args:
+            request: It.
+            num_new: New tokens that may come after those that are known, at least 1.
+            source: Who may have written, in a block of its own, what comes after that prefix.
 
         Returns:
             False if the pool cannot promise that room now; nothing has changed then.
         """
-        prompt = request.request.prompt
+        known = request.num_known
         allocation = self.impl.add_sequence(
             request.request_id,
-            prompt.token_ids,
+            request.token_ids(0, known),
             _media_runs(request),
-            bindings.ReuseScope(
-                cache_salt=request.request.cache_salt, adapter_mode=prompt.adapter_mode
-            ),
-            request.max_new_tokens,
+            _scope(request),
+            num_new,
         )
         if allocation is None:
             return False
-        request.cached_tokens = request.num_written = allocation.cached_tokens
+        request.num_admitted = known
+        request.num_promised = known + num_new - 1
+        request.num_written = allocation.cached_tokens
+        if source is not None and source.num_written > request.num_written:
+            try:
+                shared = self.impl.share_tail(source.request_id, request.request_id)
+            except Exception:
+                self.release(request)
+                raise
+            request.num_written = shared
+        if request.num_pauses == 0:
+            request.cached_tokens = request.num_written
+        return True
+
+    def extend(self, request: LlmRequest) -> bool:
+        """Sees that there is room for all tokens that are known now; False if there is none.
+
+        Room comes in blocks, so one is asked for whole.
+        """
+        if request.num_known <= request.num_promised:
+            return True
+        size = self.geometry.tokens_per_block
+        most = request.prompt_len + request.max_new_tokens - 1
+        wanted = min(-(-request.num_known // size) * size, most)
+        if not self.impl.extend_sequence(request.request_id, wanted - request.num_admitted + 1):
+            return False
+        request.num_promised = wanted
         return True
 
     def run_copies(self) -> None:
         """Runs what admissions since the last call ask for; due before the next step.
 
         A copy and whatever touches its blocks later are issued in one stream, so a plan counts as
-        done once it is issued.
+        done once it is issued. What could not be issued, for want of memory for example, comes
+        first the next time: the manager counts on every copy it asked for.
         """
         plan = self.impl.take_copy_plan()
-        if not plan.ticket:
-            return
-        for kind, source, destination, num_tokens in plan.entries.tolist():
+        if plan.ticket:
+            self._copies.extend(plan.entries.tolist())
+            self._ticket = plan.ticket
+        while self._copies:
+            kind, source, destination, num_tokens, pool = self._copies[0]
+            assert pool == 0, f"a copy in pool {pool}, and there are no window pools"
             from_pool = self._host_pool if kind == bindings.CopyKind.ONBOARD else self.pool
             to_pool = self._host_pool if kind == bindings.CopyKind.OFFLOAD else self.pool
             from_pool.copy_block(source, to_pool, destination, num_tokens)
-        self.impl.copies_done(plan.ticket)
+            self._copies.popleft()
+        if self._ticket:
+            self.impl.copies_done(self._ticket)
+            self._ticket = 0
 
     def append(self, requests: Sequence[LlmRequest]) -> None:
         """Makes the newest generated token of each request part of its sequence."""
+        if not requests:
+            return
         self.impl.append_batch(
             _ids(requests), np.asarray([request.output_ids[-1] for request in requests], np.int32)
         )
@@ -195,6 +257,12 @@ class KVCacheManager:
 
 def _ids(requests: Sequence[LlmRequest]) -> np.ndarray:
     return np.asarray([request.request_id for request in requests], np.int64)
+
+
+def _scope(request: LlmRequest) -> bindings.ReuseScope:
+    return bindings.ReuseScope(
+        cache_salt=request.request.cache_salt, adapter_mode=request.request.prompt.adapter_mode
+    )
 
 
 def _media_runs(request: LlmRequest) -> bindings.MediaRuns | None:

@@ -37,27 +37,33 @@ class Sampler:
     """Chooses the next token of each request. Keeps nothing but the device."""
 
     @torch.inference_mode()
-    def sample(self, logits: torch.Tensor, requests: Sequence[LlmRequest]) -> list[Sampled]:
-        """Chooses one token a request.
+    def sample(
+        self, logits: torch.Tensor, requests: Sequence[LlmRequest]
+    ) -> list[Sampled | Exception]:
+        """Chooses one token a request, or says why one could not be chosen.
 
         Args:
             logits: float32 ``[len(requests), vocab_size]``.
             requests: In the order of the rows.
         """
-        tokens = logits.argmax(dim=-1).tolist()
+        likeliest = logits.argmax(dim=-1).tolist()
+        chosen: list[Sampled | Exception] = []
         for row, request in enumerate(requests):
-            if not request.sampling.greedy:
-                tokens[row] = _draw(logits[row], request)
-        return [
-            Sampled(
-                token_id=token,
-                logprobs=_logprobs(logits[row], token, request.sampling.logprobs),
-                logits=logits[row : row + 1].cpu()
-                if request.sampling.return_generation_logits
-                else None,
-            )
-            for row, (token, request) in enumerate(zip(tokens, requests, strict=True))
-        ]
+            try:
+                chosen.append(_choose(logits[row], likeliest[row], request))
+            except Exception as error:  # of this request's options or memory, not of the others'
+                chosen.append(error)
+        return chosen
+
+
+def _choose(row: torch.Tensor, likeliest: int, request: LlmRequest) -> Sampled:
+    sampling = request.sampling
+    token = likeliest if sampling.greedy else _draw(row, request)
+    return Sampled(
+        token_id=token,
+        logprobs=_logprobs(row, token, sampling.logprobs),
+        logits=row[None].cpu() if sampling.return_generation_logits else None,
+    )
 
 
 def _draw(row: torch.Tensor, request: LlmRequest) -> int:

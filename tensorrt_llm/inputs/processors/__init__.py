@@ -2,7 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input processors, one file a family. Importing this package registers all of them."""
 
+from tensorrt_llm.inputs.processors.idefics3 import Idefics3InputProcessor
 from tensorrt_llm.inputs.processors.phi4mm import Phi4MultimodalInputProcessor
+from tensorrt_llm.inputs.processors.qwen2_audio import Qwen2AudioInputProcessor
+from tensorrt_llm.inputs.processors.qwen2_vl import Qwen2VLInputProcessor
 from tensorrt_llm.inputs.processors.text import TextInputProcessor
 
-__all__ = ["Phi4MultimodalInputProcessor", "TextInputProcessor"]
+__all__ = [
+    "Idefics3InputProcessor",
+    "Phi4MultimodalInputProcessor",
+    "Qwen2AudioInputProcessor",
+    "Qwen2VLInputProcessor",
+    "TextInputProcessor",
+]

@@ -9,11 +9,9 @@ a clip beside a picture is another item than the clip alone.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +28,7 @@ from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
 from tensorrt_llm.inputs.multimodal_data import MediaHasher
 from tensorrt_llm.inputs.processors import phi4mm_image
+from tensorrt_llm.inputs.processors.settings import load_feature_extractor, read_image_settings
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
     PreparedItem,
@@ -64,7 +63,9 @@ class Phi4MultimodalInputProcessor(InputProcessor):
         hasher: MediaHasher,
     ) -> None:
         super().__init__(model_path, config, tokenizer, hasher)
-        self._image = phi4mm_image.ImageSettings.from_config(_image_settings(self.model_path))
+        self._image = phi4mm_image.ImageSettings.from_config(
+            read_image_settings(self.model_path, ("dynamic_hd", "size"))
+        )
         expected = (config.vision_config.crop_size, config.vision_config.patch_size)
         if (self._image.crop_size, self._image.patch_size) != expected:
             raise ConfigurationError(
@@ -72,7 +73,7 @@ class Phi4MultimodalInputProcessor(InputProcessor):
                 f"in patches of {self._image.patch_size}, the encoder takes {expected[0]} in "
                 f"patches of {expected[1]}"
             )
-        self._audio = _feature_extractor(self.model_path)
+        self._audio = load_feature_extractor(Phi4MultimodalFeatureExtractor, self.model_path)
         self._fingerprints = {
             "image": fingerprint("phi4mm.image.v1", asdict(self._image)),
             "audio": fingerprint("phi4mm.audio.v1", _audio_settings(self._audio)),
@@ -147,31 +148,6 @@ class Phi4MultimodalInputProcessor(InputProcessor):
             )
         features = extractor(samples, sampling_rate=extractor.sampling_rate, return_tensors="pt")
         return {name: features[name] for name in ("audio_input_features", "audio_embed_sizes")}
-
-
-def _image_settings(model_path: str) -> Mapping[str, Any]:
-    """The image half of the processor settings, from either of the two layouts in use."""
-    folder = Path(model_path)
-    for name in ("preprocessor_config.json", "processor_config.json"):
-        path = folder / name
-        if path.is_file():
-            try:
-                settings = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError as error:
-                raise ConfigurationError(f"{path}: not readable as JSON: {error}") from error
-            settings = settings.get("image_processor", settings)
-            if not settings.keys().isdisjoint(("dynamic_hd", "size", "image_processor_type")):
-                return settings
-    raise ConfigurationError(
-        f"{model_path}: no image settings in preprocessor_config.json or processor_config.json"
-    )
-
-
-def _feature_extractor(model_path: str) -> Phi4MultimodalFeatureExtractor:
-    try:
-        return Phi4MultimodalFeatureExtractor.from_pretrained(model_path, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{model_path}: cannot read audio settings: {error}") from error
 
 
 def _audio_settings(extractor: Phi4MultimodalFeatureExtractor) -> dict[str, Any]:

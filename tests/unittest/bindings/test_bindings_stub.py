@@ -18,6 +18,12 @@ CLASSES = {
     node.name: node for node in ast.parse(STUB.read_text()).body if isinstance(node, ast.ClassDef)
 }
 
+FUNCTIONS = {
+    node.name: node
+    for node in ast.parse(STUB.read_text()).body
+    if isinstance(node, ast.FunctionDef)
+}
+
 
 def parameters(function: ast.FunctionDef) -> list[tuple[str, str | None]]:
     """Names and defaults, without self."""
@@ -49,7 +55,7 @@ def public_names(cls: type) -> set[str]:
 
 def test_stub_package_and_module_have_the_same_names() -> None:
     compiled = {name for name in dir(_bindings) if not name.startswith("_")}
-    assert compiled == set(CLASSES)
+    assert compiled == {*CLASSES, *FUNCTIONS}
     assert compiled == set(bindings.__all__)
     assert all(getattr(bindings, name) is getattr(_bindings, name) for name in compiled)
 
@@ -70,6 +76,13 @@ def test_class_agrees(name: str) -> None:
             assert isinstance(compiled, property), member
         elif member not in hand_made:
             assert parameters(node) == parameters(compiled_signature(compiled)), member
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_function_agrees(name: str) -> None:
+    signature = compiled_signature(getattr(_bindings, name))
+    names = [argument.arg for argument in signature.args.args]
+    assert names == [argument.arg for argument in FUNCTIONS[name].args.args]
 
 
 def test_class_docstrings_agree() -> None:

@@ -311,6 +311,29 @@ def test_malformed_batches_are_refused_whole() -> None:
     assert manager.num_sequences == 0
 
 
+def test_each_request_of_a_batch_has_its_own_retention() -> None:
+    manager = KVCacheManager(4, 2)
+    kept = KvCacheRetentionConfig([TokenRangeRetentionConfig(0, None, 80)])
+    scopes, one = [ReuseScope()] * 2, ids(1, 1)
+
+    def add(first: int, retention: list[KvCacheRetentionConfig | None] | None) -> None:
+        prompts = tokens(first, 1, 2, first + 1, 1, 2)
+        manager.add_sequence_batch(ids(1, 2), prompts, ids(0, 3, 6), None, scopes, one, retention)
+        manager.commit_batch(ids(1, 2), ids(3, 3))
+        manager.free_batch(ids(1, 2))
+
+    # The first prompt is older, so without a priority it is the first to go.
+    for retention, found in (([kept, None], [2, 0]), ([None, kept], [0, 2]), (None, [0, 2])):
+        manager.reset_reuse_state()
+        add(10, retention)
+        assert run(manager, tokens(50, 51, 52, 53, 54)) == 0
+        left = [manager.probe(tokens(first, 1, 2), None, ReuseScope()) for first in (10, 11)]
+        assert left == found
+    with pytest.raises(InvalidArgumentError, match=r"retention has 1 .* 2"):
+        add(20, [kept])
+    assert manager.num_sequences == 0
+
+
 def test_events_are_lines_of_json() -> None:
     manager = KVCacheManager(8, 2, event_buffer_max_size=100)
     described = MediaRuns(
@@ -372,7 +395,7 @@ def test_copy_plans_and_forks() -> None:
     assert plan.ticket == forked.ticket == 1
     assert plan.entries.dtype == np.int32
     source, destination = manager.block_ids(1)[1], manager.block_ids(2)[1]
-    assert plan.entries.tolist() == [[CopyKind.FORK, source, destination, 2]]
+    assert plan.entries.tolist() == [[CopyKind.FORK, source, destination, 2, 0]]
     assert manager.stats().pending_copies == 1
     manager.copies_done(plan.ticket)
     assert manager.stats().pending_copies == 0

@@ -21,9 +21,13 @@ import zmq
 
 from tensorrt_llm.errors import EngineError
 from tensorrt_llm.executor import ipc
+from tensorrt_llm.executor.executor import ResolvedRequest
 from tensorrt_llm.executor.ipc import SHARED_BYTES, Channel, Listener, connect
-from tensorrt_llm.executor.messages import Cancel, ProvideItem, Turn, Update
+from tensorrt_llm.executor.messages import Cancel, ProvideItem, Submit, Turn, Update
+from tensorrt_llm.executor.request import GenerationRequest
 from tensorrt_llm.executor.result import GenerationUpdate
+from tensorrt_llm.inputs.data import ProcessedPrompt
+from tensorrt_llm.sampling_params import SamplingParams
 
 
 @contextlib.contextmanager
@@ -133,6 +137,18 @@ def test_numpy_values_are_taken_and_strangers_are_refused() -> None:
             door.send(ProvideItem(1, 0, {"x": object()}))
         door.send(Cancel(2))
         assert receive(engine) == Cancel(2)
+
+
+def test_the_positions_of_a_prompt_travel() -> None:
+    positions = np.arange(12, dtype=np.int32).reshape(3, 4)
+    prompt = ProcessedPrompt(np.arange(4, dtype=np.int32), positions=positions)
+    given = ResolvedRequest(GenerationRequest(prompt, SamplingParams()), 1, frozenset())
+    with connected() as (door, engine):
+        door.send(Submit.of(1, given))
+        got = receive(engine).resolved().request.prompt
+        np.testing.assert_array_equal(got.positions, positions)
+        assert got.positions.dtype == np.int32
+        assert got.position_delta == prompt.position_delta
 
 
 def test_many_threads_may_send() -> None:

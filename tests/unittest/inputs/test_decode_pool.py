@@ -17,7 +17,7 @@ import pytest
 from support.av_media import video_bytes
 from support.media import clip, image_bytes, picture, wav_bytes
 
-from tensorrt_llm.errors import LimitExceededError, MediaError
+from tensorrt_llm.errors import LimitExceededError, MediaError, QueueFullError
 from tensorrt_llm.inputs.decode_pool import DecodePool
 from tensorrt_llm.inputs.media_decode import decode_media, resolve_options
 from tensorrt_llm.inputs.media_limits import MediaLimits
@@ -121,6 +121,23 @@ def test_a_hanging_item_does_not_stop_the_others() -> None:
                 hanging.result()
     finally:
         pool.close()
+
+
+def test_waiting_for_a_free_process_ends_in_time(pool) -> None:
+    process = stopped(pool)
+    with ThreadPoolExecutor(1) as threads:
+        long = MediaLimits(max_decode_seconds=20)
+        hanging = threads.submit(decode, pool, "image", image_bytes(picture(1)), long)
+        while not pool._slots.empty():
+            time.sleep(0.01)
+        start = time.monotonic()
+        with pytest.raises(QueueFullError, match="all 1 decoder processes were busy"):
+            decode(pool, "image", image_bytes(picture(2)), SLOW)
+        assert 0.3 < time.monotonic() - start < 5
+        process.resume()
+        # The one that waited took nothing with it.
+        assert hanging.result().size == (200, 140)
+    assert decode(pool, "image", image_bytes(picture(2)), SLOW).size == (200, 140)
 
 
 def test_memory_is_bounded(pool) -> None:

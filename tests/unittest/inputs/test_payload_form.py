@@ -83,7 +83,7 @@ def test_tensors_of_every_type_keep_their_bits(dtype):
     tensor = torch.arange(24).reshape(4, 6).to(dtype)
     bits = tensor.contiguous().view(torch.uint8).numpy().tobytes()
     part = array_part(tensor, "x")
-    assert part.description["dtype"] == str(dtype).removeprefix("torch.")
+    assert part.description.values["dtype"] == str(dtype).removeprefix("torch.")
     assert joined(part.chunks) == bits
     assert part.nbytes == len(bits)
     strided = tensor.T.contiguous().T

@@ -250,8 +250,7 @@ def test_priorities(model: LLM) -> None:
         ask(model, "Hello", priority=1.5)
     with pytest.raises(ValueError, match="priority has 1 entries for 2 prompts"):
         ask(model, ["Hello"] * 2, priority=[0.5])
-    with pytest.raises(NotImplementedError, match="priority is not available"):
-        ask(model, "Hello", priority=0.9)
+    assert ask(model, ["Hello", "Hello"], priority=[0.1, 0.9])
 
 
 def test_after_shutdown_every_call_says_so(llama_checkpoint: Path) -> None:

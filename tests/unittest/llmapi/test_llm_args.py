@@ -75,7 +75,7 @@ def test_unimplemented_fields_take_their_inert_values_and_nothing_else(model) ->
         ({"tensor_parallel_size": 2}, "tensor_parallel_size"),
         ({"tensor_parallel_size": True}, "tensor_parallel_size"),
         (
-            {"scheduler_config": {"capacity_scheduler_policy": "MAX_UTILIZATION"}},
+            {"scheduler_config": {"capacity_scheduler_policy": "STATIC_BATCH"}},
             "scheduler_config.capacity_scheduler_policy",
         ),
         ({"kv_cache_config": {"tokens_per_block": 48}}, "kv_cache_config.tokens_per_block"),

@@ -104,7 +104,6 @@ def test_log_probabilities() -> None:
         ("repetition_penalty", 1, 1.1),
         ("logit_bias", {}, {"5": 1.0}),
         ("response_format", {"type": "text"}, {"type": "json_object"}),
-        ("priority", 0.5, 1.0),
         ("use_beam_search", False, True),
         ("min_tokens", 0, 4),
     ],

@@ -200,8 +200,10 @@ public:
     [[nodiscard]] BlockHash hashScope(ReuseScope const& scope);
     [[nodiscard]] BlockHash hashBlock(BlockHash const& parent, BlockKeyView const& key);
 
-    //! Writes to \p hashes those of as many whole blocks, in order from a node of hash \p root on.
-    void hashChain(BlockHash const& root, PromptKeys const& keys, std::vector<BlockHash>& hashes);
+    //! Writes to \p hashes those of the whole blocks \p first to \p end - 1, which begin below a node of hash \p
+    //! parent.
+    void hashChain(BlockHash const& parent, PromptKeys const& keys, std::size_t first, std::size_t end,
+        std::vector<BlockHash>& hashes);
 
     //! A hash of a first token below a parent, for an index of children.
     [[nodiscard]] std::uint64_t hashFirstToken(BlockHash const& parent, TokenId token);
@@ -221,16 +223,20 @@ private:
     std::vector<std::uint8_t> mScratch;
 };
 
-//! The keys of a prompt's blocks and the hashes of the whole ones, worked out in one pass. Keeps its memory for the
-//! next prompt.
+//! The keys of a prompt's blocks, and the hashes of those of the whole ones for which they are asked. Keeps its memory
+//! for the next prompt.
 class PromptKeys
 {
 public:
     //! \param tokens the prompt; a view, which must outlive the use of the keys.
     //! \param numBlocks keys wanted, from the first block on; the last may be of less than a whole block.
-    //! \param rootHash that of the node at which the prompt starts.
-    void build(ArrayView<TokenId> tokens, std::size_t tokensPerBlock, std::size_t numBlocks, MediaLayout const& media,
-        BlockHash const& rootHash, BlockKeyHasher& hasher);
+    void build(ArrayView<TokenId> tokens, std::size_t tokensPerBlock, std::size_t numBlocks, MediaLayout const& media);
+
+    //! Works out the hashes of blocks \p first to \p end - 1, whole ones, below a node of hash \p parent.
+    void hash(std::size_t first, std::size_t end, BlockHash const& parent, BlockKeyHasher& hasher)
+    {
+        hasher.hashChain(parent, *this, first, end, mHashes);
+    }
 
     //! Keys of no block.
     void clear();
@@ -249,10 +255,24 @@ public:
             ArrayView<MediaSpan>{mSpans}.slice(firstSpan, mFirstSpans[block + 1] - firstSpan)};
     }
 
-    //! One hash a whole block.
-    [[nodiscard]] std::vector<BlockHash> const& hashes() const
+    //! The same for one of the numWhole first.
+    [[nodiscard]] BlockKeyView whole(std::size_t block) const
     {
-        return mHashes;
+        auto const firstSpan = mFirstSpans[block];
+        return {{mTokens.data() + block * mTokensPerBlock, mTokensPerBlock},
+            {mSpans.data() + firstSpan, mFirstSpans[block + 1] - firstSpan}};
+    }
+
+    //! Keys of whole blocks: all but at most one.
+    [[nodiscard]] std::size_t numWhole() const
+    {
+        return mNumWhole;
+    }
+
+    //! The hash of a whole block for which `hash` was called.
+    [[nodiscard]] BlockHash const& hashOf(std::size_t block) const
+    {
+        return mHashes[block];
     }
 
     [[nodiscard]] bool hasMedia() const
@@ -267,7 +287,8 @@ private:
     std::size_t mTokensPerBlock{1};
     std::vector<MediaSpan> mSpans;
     std::vector<std::size_t> mFirstSpans; //!< where each block's begin, and the end
-    std::vector<BlockHash> mHashes;
+    std::size_t mNumWhole{0};
+    std::vector<BlockHash> mHashes; //!< one a whole block at least, some known
 };
 
 } // namespace tensorrt_llm::batch_manager

@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace tensorrt_llm::batch_manager
@@ -59,9 +60,10 @@ struct BlockRecord
     BlockId slot;          //!< place in the pools: device slots first, then host slots
     // Written by the policy, the tree and the manager, in this order.
     BlockState state;
-    bool present; //!< in the tree
-    bool indexed; //!< in the tree's table of first tokens
-    bool onHost;  //!< its slot is one of the host pool
+    bool present;     //!< in the tree
+    bool indexed : 1; //!< in the tree's table of first tokens
+    bool hashed : 1;  //!< in the tree's table of keys
+    bool onHost;      //!< its slot is one of the host pool
 };
 
 static_assert(sizeof(BlockRecord) == 64, "a record is one cache line");
@@ -107,8 +109,9 @@ public:
     //! Tokens of the block's key: tokensPerBlock, or fewer after cutTokens.
     [[nodiscard]] std::size_t numTokens(BlockId block) const;
 
-    //! Makes the block's key end after \p numTokens, less than tokensPerBlock. Such a block matches in part only.
-    void cutTokens(BlockId block, std::size_t numTokens);
+    //! Makes the block's key, media included, end after \p numTokens, less than tokensPerBlock. Such a block matches in
+    //! part only. \p scratch lends room.
+    void cutTokens(BlockId block, std::size_t numTokens, std::vector<MediaSpan>& scratch);
 
     //! Writes the first tokens and all media spans of a block.
     void setKey(BlockId block, BlockKeyView const& key)
@@ -123,7 +126,14 @@ public:
     [[nodiscard]] BlockKeyView key(BlockId block, std::vector<MediaSpan>& scratch) const;
 
     //! Whether the block's key equals \p key, which is of a whole block. Never so for an incomplete block.
-    [[nodiscard]] bool hasKey(BlockId block, BlockKeyView const& key) const;
+    [[nodiscard]] bool hasKey(BlockId block, BlockKeyView const& key) const
+    {
+        auto const numSpans = (*this)[block].numSpans;
+        auto const* const own = tokens(block);
+        return numSpans == key.media.size() && own[mTokensPerBlock - 1] != kNoToken
+               && std::memcmp(own, key.tokens.data(), mTokensPerBlock * sizeof(TokenId)) == 0
+               && (numSpans == 0 || hasSpans(block, key.media));
+    }
 
     //! The most leading tokens, up to key.tokens.size(), over which the block's key and \p key are equal, spans cut at
     //! that length included.
@@ -172,6 +182,7 @@ private:
         std::int32_t next;
     };
 
+    [[nodiscard]] bool hasSpans(BlockId block, ArrayView<MediaSpan> spans) const;
     void dropMoreSpans(BlockRecord& record);
 
     static constexpr std::size_t kTokensPerLine = 64 / sizeof(TokenId);

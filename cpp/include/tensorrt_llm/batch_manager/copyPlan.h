@@ -45,6 +45,7 @@ struct CopyEntry
     BlockId source;
     BlockId destination;
     std::int32_t numTokens; //!< from the start of the block
+    std::int32_t pool{0};   //!< 0 for the primary pool, otherwise the number of a window pool, counted from 1
 };
 
 struct CopyPlan
@@ -57,11 +58,12 @@ struct CopyPlan
 class CopyLedger
 {
 public:
-    //! Adds a copy to the plan that will be taken next. \param held the block that this copy holds, or kNoBlock.
-    void add(CopyEntry const& entry, BlockId held)
+    //! Adds a copy to the plan that will be taken next. \param held what this copy holds of the entry's pool: blocks of
+    //! the primary pool, slots of a window pool, or kNoBlock; \param alsoHeld likewise.
+    void add(CopyEntry const& entry, BlockId held, BlockId alsoHeld = kNoBlock)
     {
         mOpen.push_back(entry);
-        mHeld.push_back({mNext, held});
+        mHeld.push_back({mNext, entry.pool, held, alsoHeld});
     }
 
     //! The ticket that the copies added now will have.
@@ -89,7 +91,8 @@ public:
         return plan;
     }
 
-    //! Says that all plans up to \p ticket have run, and calls \p letGo for each block that they held, in order.
+    //! Says that all plans up to \p ticket have run, and calls \p letGo with the pool and each block that they
+    //! held there, in order.
     //! \throws InvalidArgumentError if that plan was not taken, or was done before.
     template <typename LetGo>
     void done(Ticket ticket, LetGo const& letGo)
@@ -102,10 +105,7 @@ public:
         mDone = ticket;
         for (; !mHeld.empty() && mHeld.front().ticket <= ticket; mHeld.pop_front())
         {
-            if (mHeld.front().block != kNoBlock)
-            {
-                letGo(mHeld.front().block);
-            }
+            visit(mHeld.front(), letGo);
         }
     }
 
@@ -115,16 +115,13 @@ public:
         return mHeld.size();
     }
 
-    //! Calls \p use with each block that a copy holds.
+    //! Calls \p use with the pool and each block that a copy holds there.
     template <typename Use>
     void forEachHeld(Use const& use) const
     {
         for (auto const& hold : mHeld)
         {
-            if (hold.block != kNoBlock)
-            {
-                use(hold.block);
-            }
+            visit(hold, use);
         }
     }
 
@@ -132,8 +129,22 @@ private:
     struct Hold
     {
         Ticket ticket;
+        std::int32_t pool;
         BlockId block;
+        BlockId otherBlock;
     };
+
+    template <typename Use>
+    static void visit(Hold const& hold, Use const& use)
+    {
+        for (auto const block : {hold.block, hold.otherBlock})
+        {
+            if (block != kNoBlock)
+            {
+                use(hold.pool, block);
+            }
+        }
+    }
 
     std::vector<CopyEntry> mOpen;
     std::deque<Hold> mHeld;

@@ -135,11 +135,106 @@ private:
     void unlink(List& list, BlockId block);
     void enlist(BlockId block, bool toFront);
     void delist(BlockId block);
-    void expect(BlockId block, BlockState state) const;
+
+    void expect(BlockId block, BlockState expected) const
+    {
+        if (state(block) != expected)
+        {
+            fail(block, expected);
+        }
+    }
+
+    [[noreturn]] void fail(BlockId block, BlockState expected) const;
     void walk(List const& list, BlockState state, Tier tier, std::vector<BlockId>& blocks) const;
 
     BlockStore& mStore;
     std::array<Lists, 2> mLists;
 };
+
+// What every held or released block goes through stands here, to become part of the caller.
+
+inline void EvictionPolicy::claim(BlockId block)
+{
+    auto& record = mStore[block];
+    if (record.state == BlockState::kFree)
+    {
+        unlink(listsOf(block).free, block);
+        --listsOf(block).numFree;
+    }
+    else
+    {
+        expect(block, BlockState::kCached);
+        delist(block);
+    }
+    record.state = BlockState::kHeld;
+}
+
+inline void EvictionPolicy::releaseFree(BlockId block)
+{
+    expect(block, BlockState::kHeld);
+    pushFront(listsOf(block).free, block);
+    mStore[block].state = BlockState::kFree;
+    ++listsOf(block).numFree;
+}
+
+inline void EvictionPolicy::releaseCached(BlockId block)
+{
+    expect(block, BlockState::kHeld);
+    mStore[block].state = BlockState::kCached;
+    enlist(block, false);
+}
+
+inline void EvictionPolicy::enlist(BlockId block, bool toFront)
+{
+    auto& lists = listsOf(block);
+    auto const level = mStore[block].level;
+    if (toFront)
+    {
+        pushFront(lists.levels[level], block);
+    }
+    else
+    {
+        pushBack(lists.levels[level], block);
+    }
+    lists.occupied[level / 64] |= std::uint64_t{1} << (level % 64);
+    ++lists.numCached;
+}
+
+inline void EvictionPolicy::delist(BlockId block)
+{
+    auto& lists = listsOf(block);
+    auto const level = mStore[block].level;
+    auto& list = lists.levels[level];
+    unlink(list, block);
+    if (list.first == kNoBlock)
+    {
+        lists.occupied[level / 64] &= ~(std::uint64_t{1} << (level % 64));
+    }
+    --lists.numCached;
+}
+
+inline void EvictionPolicy::pushFront(List& list, BlockId block)
+{
+    mStore[block].listPrevious = kNoBlock;
+    mStore[block].listNext = list.first;
+    (list.first == kNoBlock ? list.last : mStore[list.first].listPrevious) = block;
+    list.first = block;
+}
+
+inline void EvictionPolicy::pushBack(List& list, BlockId block)
+{
+    mStore[block].listPrevious = list.last;
+    mStore[block].listNext = kNoBlock;
+    (list.last == kNoBlock ? list.first : mStore[list.last].listNext) = block;
+    list.last = block;
+}
+
+inline void EvictionPolicy::unlink(List& list, BlockId block)
+{
+    auto const previous = mStore[block].listPrevious;
+    auto const following = mStore[block].listNext;
+    (previous == kNoBlock ? list.first : mStore[previous].listNext) = following;
+    (following == kNoBlock ? list.last : mStore[following].listPrevious) = previous;
+}
 
 } // namespace tensorrt_llm::batch_manager

@@ -5,11 +5,12 @@
 //! What happened to findable blocks, for routers and tools outside this process.
 //!
 //! Outside, a block is named by a SHA-256 chained over all parts of its key (docs/kv-cache.md has the layout byte by
-//! byte), so a name means the same in every process. Naming is the costly part and is put off until `flush`: a block
-//! that comes and goes between two flushes is never named and never mentioned.
+//! byte), so a name means the same in every process. Naming is the costly part and is put off until `take`, so it costs
+//! nothing while nobody listens: until then a note of the block's id stands for it, and a block that comes and goes
+//! before anybody asked is never named and never mentioned.
 //!
-//! The buffer is bounded. When it is full the oldest event is dropped and counted, and its number stays missing.
-//! One thread at a time.
+//! The buffer is bounded. When it is full the oldest event is dropped and counted, and its number stays missing. Of a
+//! block whose `stored` was dropped nothing more is told. One thread at a time.
 
 #pragma once
 
@@ -17,6 +18,7 @@
 #include "tensorrt_llm/batch_manager/blockStore.h"
 #include "tensorrt_llm/batch_manager/lazyArray.h"
 #include "tensorrt_llm/batch_manager/radixBlockTree.h"
+#include "tensorrt_llm/batch_manager/ringBuffer.h"
 #include "tensorrt_llm/batch_manager/sha256.h"
 
 #include <cstddef>
@@ -78,9 +80,6 @@ struct KvCacheEvent
         auto const size = tokens.size() / stored.size();
         return ArrayView<TokenId>{tokens}.slice(index * size, size);
     }
-
-    //! An event of another kind, keeping the memory.
-    void reset(std::int64_t newId, KvCacheEventKind newKind);
 };
 
 //! One line of JSON in the shape of the upstream contract, names in hexadecimal.
@@ -108,8 +107,7 @@ public:
     {
         if (isEnabled())
         {
-            __builtin_prefetch(&mNames[static_cast<std::size_t>(block)]);
-            __builtin_prefetch(&mPending[static_cast<std::size_t>(block)]);
+            __builtin_prefetch(&mTold[static_cast<std::size_t>(block)]);
         }
     }
 
@@ -119,10 +117,13 @@ public:
     //! The caller's own names of items. Those of the last as many items as there are blocks are kept.
     void noteUuids(MediaRunsView const& media);
 
-    //! Names what has gathered and makes it events that take gives out.
-    void flush();
+    //! Ends the open event and lets take give out what has gathered.
+    void flush()
+    {
+        mFlushed = mEvents.end();
+    }
 
-    //! Moves out at most \p most of the oldest flushed events.
+    //! Takes out at most \p most of the oldest flushed events, naming their blocks.
     [[nodiscard]] std::vector<KvCacheEvent> take(std::size_t most);
 
     [[nodiscard]] std::int64_t numDropped() const
@@ -131,37 +132,74 @@ public:
     }
 
 private:
-    struct Entry
+    //! What outsiders know of a block.
+    struct Told
+    {
+        std::uint32_t note; //!< if pending, the lower half of the serial number of its stored note
+        bool pending;       //!< its stored event is in the buffer
+        bool announced;     //!< its stored event was taken
+        bool named;         //!< `name` is that of the block
+        BlockName name;
+    };
+
+    //! One block's part of an event.
+    struct Note
+    {
+        BlockId block;       //!< stored: kNoBlock once it was removed again
+        std::uint64_t event; //!< serial number of its event
+        BlockName name;      //!< removed and updated
+    };
+
+    //! An event without its blocks: the next `numNotes` notes.
+    struct Header
     {
         KvCacheEventKind kind;
-        BlockId block; //!< stored: kNoBlock once it was removed again
-        BlockName name;
         bool isLevel;
         std::int32_t before;
         std::int32_t after;
+        std::size_t numNotes;
+        std::size_t numVoid; //!< of these, those removed again
+
+        //! Whether there is anything left to tell.
+        [[nodiscard]] bool isVoid() const
+        {
+            return numNotes == numVoid && kind != KvCacheEventKind::kCreated;
+        }
     };
 
-    [[nodiscard]] bool isPending(BlockId block) const
+    [[nodiscard]] Told& toldOf(BlockId block)
     {
-        return mPending[static_cast<std::size_t>(block)] != 0;
+        return mTold[static_cast<std::size_t>(block)];
     }
 
-    void note(Entry const& entry);
-    void flushStored(BlockId block);
-    [[nodiscard]] KvCacheEvent& append(KvCacheEventKind kind);
+    //! Whether the newest event is of \p kind and not flushed yet.
+    [[nodiscard]] bool isOpen(KvCacheEventKind kind)
+    {
+        return mEvents.end() != mFlushed && mEvents.back().kind == kind;
+    }
+
+    void changed(BlockId block, bool isLevel, std::int32_t before, std::int32_t after);
+    void open(Header const& header);
+    void note(BlockId block, BlockName const& name);
+    void popOldest();
+    BlockName const& nameOf(BlockId block);
+    [[nodiscard]] KvCacheEvent describeOldest();
+    void describePlace(BlockId first, KvCacheEvent& event);
     void describe(BlockId block, KvCacheEvent& event);
 
     std::size_t mMaxEvents;
     BlockStore const& mStore;
     RadixBlockTree const& mTree;
-    LazyArray<BlockName> mNames;       //!< of blocks that were named
-    LazyArray<std::uint32_t> mPending; //!< index of a block's stored entry, plus one
-    std::vector<Entry> mEntries;
-    std::deque<KvCacheEvent> mEvents;
+    LazyArray<Told> mTold;
+    RingBuffer<Header> mEvents;
+    RingBuffer<Note> mNotes;
+    std::uint64_t mFlushed{0}; //!< events before this one are flushed
     std::map<MediaDigest, std::string> mUuids;
     std::deque<MediaDigest> mUuidOrder;
     std::vector<MediaSpan> mSpans;
-    BlockId mLastStored{kNoBlock}; //!< the last block of the newest event, while that can be continued
+    std::vector<BlockId> mUnnamed;
+    BlockId mNumDevice;
+    BlockId mLastStored{kNoBlock}; //!< the last block of the newest event
     std::int64_t mNextId{0};
     std::int64_t mNumDropped{0};
 };

@@ -19,6 +19,12 @@
 //! - who holds a findable block holds its parent, so cached blocks are given up from the leaves;
 //! - the blocks promised to live sequences and not yet taken never exceed free + cached.
 //!
+//! Layers whose tokens see only a window have pools of their own, beside the primary pool that the layers with full
+//! attention use (windowPool.h). The blocks of the primary pool are also the keys and the tree of all pools: a model
+//! that has window layers only gives the primary pool no layers, and then it costs no KV memory. A sequence has in each
+//! window pool the blocks that tokens to come still attend to and those that the next step writes; the others are given
+//! back at commit. A prompt matches as far as every pool still has what the next token attends to.
+//!
 //! A call that throws has changed nothing, batches included (an InternalStateError excepted, after which the manager is
 //! not to be used again).
 //!
@@ -36,6 +42,7 @@
 #include "tensorrt_llm/batch_manager/radixBlockTree.h"
 #include "tensorrt_llm/batch_manager/retention.h"
 #include "tensorrt_llm/batch_manager/sequenceTable.h"
+#include "tensorrt_llm/batch_manager/windowPool.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -76,6 +83,8 @@ struct KvCacheManagerConfig
     bool copyOnPartialReuse{true};     //!< copy that part where the block is of use to others; else only take over
     BlockId hostBlocks{0};             //!< of the host pool; copies have to be run if there are any
     std::int32_t secondaryOffloadMinPriority{kDefaultPriority}; //!< blocks of less are dropped, not offloaded
+    std::vector<WindowPoolConfig> windowPools{}; //!< numbered from 1 in tables and copies; 0 is the primary pool
+    std::int64_t maxStepTokens{0}; //!< with window pools: the most tokens between two commits; 0: no bound
 };
 
 struct KvCacheStats
@@ -95,10 +104,11 @@ struct KvCacheStats
     std::int64_t offloadedBlocks;     //!< since start: blocks moved to the host pool
     std::int64_t onboardedBlocks;     //!< since start: blocks moved back
     BlockId hostMaxNumBlocks;
-    BlockId hostFreeNumBlocks;   //!< empty or cached, and not in a copy
-    BlockId hostCachedNumBlocks; //!< of the cached, those on the host
-    std::int64_t pendingCopies;  //!< written down and not said to be done
-    std::int64_t droppedEvents;  //!< since start: events that the buffer had no room for
+    BlockId hostFreeNumBlocks;                //!< empty or cached, and not in a copy
+    BlockId hostCachedNumBlocks;              //!< of the cached, those on the host
+    std::int64_t pendingCopies;               //!< written down and not said to be done
+    std::int64_t droppedEvents;               //!< since start: events that the buffer had no room for
+    std::vector<WindowPoolStats> windowPools; //!< all above is of the primary pool, copies excepted
 
     //! reused / (reused + missed), 0 where there is neither.
     [[nodiscard]] double cacheHitRate() const;
@@ -111,6 +121,7 @@ enum class MatchStop : std::uint8_t
     kReuseDisabled, //!< nothing is ever matched
     kUnidentified,  //!< an item of the prompt has no identity
     kNotCommitted,  //!< a live sequence computes the wanted block and has not committed it
+    kWindow,        //!< the wanted block is there, but a window pool has given up its share
     kEvicted,       //!< the wanted block was there and was given up (told by its hash, so almost certain)
     kSalt,          //!< it is there under another cache salt
     kAdapter,       //!< ... another adapter or version of it
@@ -164,7 +175,7 @@ public:
     //! finish. The last new token is never fed back, so p prompt and n >= 1 new tokens need p + n - 1 slots.
     //! \return nothing, and changes nothing, if the pool cannot promise that now.
     //! \throws InvalidArgumentError a live id, an empty prompt, a negative maxNewTokens;
-    //!         InvalidMediaRunsError; CapacityExceededError if the need exceeds the whole pool.
+    //!         InvalidMediaRunsError; CapacityExceededError if the need exceeds the whole pool, or a window pool.
     std::optional<SequenceAllocation> addSequence(SequenceRequest const& request);
 
     std::optional<SequenceAllocation> addSequence(SequenceId id, ArrayView<TokenId> tokens, MediaRuns const* media,
@@ -178,7 +189,8 @@ public:
     //! \throws as addSequence; InvalidArgumentError also if an id comes twice.
     void addSequenceBatch(ArrayView<SequenceRequest> requests, std::int64_t* cachedTokens);
 
-    //! The cached tokens that addSequence would report for the same arguments now. Takes nothing.
+    //! The cached tokens that addSequence would report for the same arguments now. Takes nothing. Where pools are so
+    //! short of room that a partial match can be neither taken over nor copied, addSequence may report fewer.
     //! \throws InvalidArgumentError, InvalidMediaRunsError
     [[nodiscard]] std::int64_t probe(ArrayView<TokenId> tokens, MediaRunsView const& media, ReuseScope const& scope);
 
@@ -202,9 +214,10 @@ public:
 
     //! Says that the KV of the first \p numWritten tokens is written. Every block that this fills becomes findable;
     //! where an equal block is findable already, the sequence's own copy is given back and its table has the other one.
+    //! Slots of window pools that no token to come attends to are given back, those for the next step are taken.
     //! \return whether the table changed so.
-    //! \throws UnknownSequenceError; InvalidArgumentError if numWritten goes backwards or past the tokens that have
-    //! slots.
+    //! \throws UnknownSequenceError; InvalidArgumentError if numWritten goes backwards, past the tokens that have
+    //! slots, or, with window pools, further than maxStepTokens at once.
     bool commit(SequenceId id, std::int64_t numWritten);
 
     //! commit for several sequences, in order.
@@ -217,6 +230,20 @@ public:
     //! \return nothing, and changes nothing, if the pool cannot promise that now.
     //! \throws UnknownSequenceError; InvalidArgumentError if \p id is live.
     std::optional<SequenceAllocation> fork(SequenceId source, SequenceId id);
+
+    //! Raises a promise: \p maxNewTokens new tokens in all may come after the prompt. Nothing changes if they may
+    //! already.
+    //! \return false, and changes nothing, if the pool cannot promise that now.
+    //! \throws UnknownSequenceError; CapacityExceededError if the need exceeds the whole pool; InvalidArgumentError if
+    //! the last promised token was appended, for that one has no slot.
+    bool extendSequence(SequenceId id, std::int64_t maxNewTokens);
+
+    //! For a sequence just added: takes over what \p source, which begins with the same blocks, has written of the
+    //! block that \p id writes next, as far as the keys are equal and up to the last token of the prompt. It is copied,
+    //! as the plan says. Without partial reuse by copying, or with window pools, nothing happens.
+    //! \return the tokens of \p id whose KV is there now, or will be when the copies have run.
+    //! \throws UnknownSequenceError
+    std::int64_t shareTail(SequenceId source, SequenceId id);
 
     //! Takes back the last tokens, down to \p numTokens in all: a rejected speculative tail. What is committed stays.
     //! \throws UnknownSequenceError; InvalidArgumentError below the prompt or what is committed, or above what is
@@ -239,10 +266,10 @@ public:
     //! Says that all plans up to \p ticket have run. \throws InvalidArgumentError if it was not taken, or done before.
     void copiesDone(Ticket ticket);
 
-    //! Names the blocks of what happened since the last call and makes it events. Once a step, or before takeEvents.
+    //! Ends the open event and lets takeEvents give out what has gathered. Once a step, or before takeEvents.
     void flushEvents();
 
-    //! Moves out at most \p most of the oldest flushed events; see kvCacheEvents.h.
+    //! Names and moves out at most \p most of the oldest flushed events; see kvCacheEvents.h.
     [[nodiscard]] std::vector<KvCacheEvent> takeEvents(std::size_t most);
 
     //! takeEvents as lines of JSON.
@@ -256,11 +283,14 @@ public:
     //! that they compute later, since it builds on what is being dropped. \return cached blocks that became free.
     BlockId resetReuseState();
 
-    //! The sequence's table in token order. \throws UnknownSequenceError
-    [[nodiscard]] std::vector<BlockId> blockIds(SequenceId id) const;
+    //! The sequence's table in token order. In a window pool it is as long as in the primary one, kNoBlock standing
+    //! before the window and behind what the next step may write.
+    //! \param pool 0 for the primary pool, otherwise a window pool, counted from 1.
+    //! \throws UnknownSequenceError; InvalidArgumentError if there is no such pool.
+    [[nodiscard]] std::vector<BlockId> blockIds(SequenceId id, std::int32_t pool = 0) const;
 
-    //! \throws UnknownSequenceError
-    [[nodiscard]] BlockTables blockTables(ArrayView<SequenceId> ids) const;
+    //! \throws as blockIds.
+    [[nodiscard]] BlockTables blockTables(ArrayView<SequenceId> ids, std::int32_t pool = 0) const;
 
     [[nodiscard]] KvCacheStats stats() const;
 
@@ -296,9 +326,12 @@ private:
         std::vector<BlockId> blocks;
         BlockHash rootHash{0, 0};
         std::int64_t shareableBlocks{0};
-        BlockId numToTake{0};       //!< of the blocks, those that are idle, or on the host: each takes a device block
-        PartialMatch partial;       //!< what continues them, if anything
-        bool partialIsWhole{false}; //!< it is the prompt's own last block, of which the last token is computed again
+        BlockId numToTake{0};        //!< of the blocks, those that are idle, or on the host: each takes a device block
+        BlockId numOnHost{0};        //!< of the blocks
+        PartialMatch partial;        //!< what continues them, if anything
+        bool partialIsWhole{false};  //!< it is the prompt's own last block, of which the last token is computed again
+        std::size_t numInWindows{0}; //!< with window pools: of the blocks, those usable if the partial match is not
+        bool cutByWindows{false};    //!< blocks or the partial match were there, and window pools lack their share
     };
 
     //! What to do with the block of a partial match.
@@ -323,13 +356,17 @@ private:
     void checkCommit(SequenceId id, Sequence const& sequence, std::int64_t numWritten) const;
     void checkBatch(ArrayView<SequenceId> ids);
     void checkAfterOperation() const;
+    void checkPool(std::int32_t pool) const;
+    void writeTable(Sequence const& sequence, std::int32_t pool, BlockId* table) const;
 
     // Admission (kvCacheManagerAdmission.cpp).
     [[nodiscard]] Need checkRequest(SequenceRequest const& request);
     [[nodiscard]] std::int64_t shareableBlocks(MediaLayout const& media) const;
     void match(ArrayView<TokenId> tokens, ReuseScope const& scope); //!< of the layout in mMatch
+    [[nodiscard]] NodeId matchBlocks(NodeId root, std::size_t limit);
     void matchPartial(NodeId parent, std::int64_t length);
-    [[nodiscard]] PartialUse partialUse(BlockId numNeeded) const;
+    [[nodiscard]] PartialUse partialUse(BlockId numNeeded, std::int64_t numSlots) const;
+    [[nodiscard]] std::optional<PartialUse> settleMatch(Need const& need);
     void takeMatched(Sequence& added, PartialUse use);
     void reusePartial(Sequence& added, PartialUse use);
     std::optional<SequenceAllocation> admit(SequenceRequest const& request, Need const& need);
@@ -347,8 +384,25 @@ private:
 
     // Blocks (kvCacheManagerBlocks.cpp).
     [[nodiscard]] BlockId available() const;
-    void hold(BlockId block);
-    void letGo(BlockId block);
+
+    void hold(BlockId block)
+    {
+        if (mStore[block].references.acquire() == 1)
+        {
+            mPolicy.claim(block);
+            mRetention.stop(block);
+        }
+    }
+
+    void letGo(BlockId block)
+    {
+        if (mStore[block].references.release() == 0)
+        {
+            becomeIdle(block);
+        }
+    }
+
+    void becomeIdle(BlockId block);
     [[nodiscard]] BlockId takeBlock();
     void prefetchNext() const;
     void takeBlocks(Sequence& sequence, std::size_t numBlocks);
@@ -368,6 +422,25 @@ private:
         return record.onHost ? record.slot - mNumDeviceBlocks : record.slot;
     }
 
+    // Window pools (kvCacheManagerWindows.cpp). Called only if there are any.
+    void checkWindowNeed(SequenceId id, std::int64_t numSlots) const;
+    void limitToWindows();
+    [[nodiscard]] std::size_t usableBlocks();
+    void cutMatch(std::size_t numBlocks);
+    [[nodiscard]] bool extendWindows(Sequence& sequence, std::int64_t numSlots);
+    [[nodiscard]] bool windowsCanPromise(std::int64_t numWritten, std::int64_t numSlots, BlockId numPins) const;
+    void holdWindows(Sequence& added, ArrayView<BlockId> shared);
+    void takeOverWindows(Sequence& added, BlockId block);
+    void copyWindows(Sequence& added, CopyKind kind, BlockId source, std::int32_t numTokens);
+    void fitWindows(Sequence& sequence);
+    void mergeWindows(Sequence& sequence, std::size_t index, BlockId existing);
+    void lendWindows(BlockId tail, BlockId existing);
+    void settleEnding(Sequence& ending);
+    void releaseWindows(Sequence& ending);
+    void dropWindows(BlockId block);
+    void resetWindows();
+    void checkWindows() const;
+
     // Explanations (kvCacheManagerExplain.cpp).
     [[nodiscard]] bool isBeingComputed(std::size_t index, ReuseScope const& scope) const;
     void explainDifference(ArrayView<TokenId> tokens, ReuseScope const& scope, MatchExplanation& result);
@@ -385,6 +458,7 @@ private:
     bool mEnableBlockReuse;
     bool mEnablePartialReuse;
     bool mCopyOnPartialReuse;
+    bool mHasWindows; //!< all that window pools cost where there are none is to look at this
     std::int32_t mOffloadMinPriority;
     BlockId mNumDeviceBlocks;
     BlockStore mStore; //!< the device's blocks, then the host's
@@ -394,6 +468,7 @@ private:
     LazyArray<std::uint64_t> mEvictedHashes; //!< upper halves, by lower half: what was evicted lately
     RetentionClock mRetention;
     CopyLedger mCopies;
+    std::vector<WindowPool> mWindows;
     SequenceTable mSequences;
     std::vector<SequenceTable::Node> mEnding; //!< ended, and held until a copy is done
     BlockId mNumReserved{0};
@@ -410,6 +485,7 @@ private:
     Match mMatch;
     std::vector<MediaSpan> mSpans;
     std::vector<SequenceId> mIds;
+    std::vector<std::size_t> mAttachedFrom; //!< one a window pool
 };
 
 } // namespace tensorrt_llm::batch_manager

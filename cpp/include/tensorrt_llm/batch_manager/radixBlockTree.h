@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //! \file radixBlockTree.h
-//! Which block holds which key: a prefix tree over blocks, found through one open-addressing hash table.
+//! Which block holds which key: a prefix tree over blocks.
 //!
 //! - A node is a block, named by its id; a child knows its parent node and its siblings, a parent its first child. A
 //!   first block's parent is a root, one for each ReuseScope that somebody uses; roots are told apart by the whole
@@ -10,8 +10,11 @@
 //! - A block is in the tree or not (`contains`). `insert` needs its parent in the tree, `erase` needs a leaf, so no
 //! node
 //!   is ever there without its parent.
+//! - A child with siblings is found through one open-addressing table of key hashes. An only child is compared at once:
+//!   where prompts share a long prefix most blocks are only children, so most are found, put in and taken out without
+//!   hashing anything and without a step into a table that fits no cache.
 //! - Children that begin with the same token are neighbours among their siblings, the newest first, and the newest of
-//!   them is entered in a second table under (parent, token); an only child needs no entry. So the children that may
+//!   them is entered in a second table under (parent, token), an only child again in none. So the children that may
 //!   share a leading part with some tokens are found without looking at the others.
 //! - find, insert and erase are O(1) for a block of a given size; findPartial looks at kMaxPartialCandidates children.
 //! - One thread at a time. The tree knows neither holders nor lists; keys are in the store before they are inserted.
@@ -90,17 +93,40 @@ public:
         return mHasher;
     }
 
-    //! Brings closer what find will look at for these keys.
-    void prefetch(PromptKeys const& keys) const;
+    [[nodiscard]] BlockHash const& hashOfNode(NodeId node) const;
+
+    //! Brings closer what find will look at for keys \p first to \p end - 1, whose hashes are known.
+    void prefetch(PromptKeys const& keys, std::size_t first, std::size_t end) const;
 
     //! Brings closer what erase will write for a block whose record is at hand.
     void prefetchErase(BlockId block) const
     {
-        mTable.prefetch(mStore[block].hash.low);
+        if (mStore[block].hashed)
+        {
+            mTable.prefetch(mStore[block].hash.low);
+        }
     }
 
-    //! The block below \p parent whose key equals \p key, or kNoBlock. \p hash is what hashOf gave for the same two.
-    [[nodiscard]] BlockId find(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const;
+    //! Whether find needs the hash of a key below \p parent: not if there is one child or none.
+    [[nodiscard]] bool findNeedsHash(NodeId parent) const
+    {
+        return numChildrenOf(parent) > 1;
+    }
+
+    //! The block below \p parent whose key equals \p key, or kNoBlock. \p hash is what hashOf gave for the same two; it
+    //! is read only where findNeedsHash says so.
+    [[nodiscard]] BlockId find(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const
+    {
+        if (findNeedsHash(parent))
+        {
+            return findAmongSiblings(parent, key, hash);
+        }
+        auto const child = firstChildOf(parent);
+        return child != kNoBlock && mStore.hasKey(child, key) ? child : kNoBlock;
+    }
+
+    //! Whether a child of \p parent has exactly the tokens and spans of \p key, of less than a block, and \p hash.
+    [[nodiscard]] bool hasTail(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const;
 
     //! The child of \p parent that shares the longest leading part with \p key, which may be shorter than a block.
     //! Nothing where not even the first token is shared.
@@ -161,7 +187,12 @@ private:
         std::int32_t users{0};
     };
 
-    [[nodiscard]] BlockHash const& hashOfNode(NodeId node) const;
+    [[nodiscard]] std::int32_t numChildrenOf(NodeId node) const
+    {
+        return node < 0 ? mRoots[static_cast<std::size_t>(~node)].numChildren : mStore[node].numChildren;
+    }
+
+    [[nodiscard]] BlockId findAmongSiblings(NodeId parent, BlockKeyView const& key, BlockHash const& hash) const;
     [[nodiscard]] BlockId& firstChildRef(NodeId node);
     [[nodiscard]] std::int32_t& numChildrenRef(NodeId node);
     void dropRootIfUnused(NodeId root);
@@ -178,18 +209,20 @@ private:
 
     [[nodiscard]] BlockId findGroup(NodeId parent, TokenId token, std::uint64_t hash) const;
     void index(BlockId block, std::uint64_t hash);
+    void enter(BlockId block);
     void linkChild(BlockId block, NodeId parent);
     void unlinkChild(BlockId block);
     void checkChildren(NodeId parent, BlockId firstChild, std::int32_t numChildren) const;
 
     BlockStore& mStore;
     BlockKeyHasher mHasher;
-    SlotTable mTable;       //!< by key
+    SlotTable mTable;       //!< by key, those that have siblings or had some
     SlotTable mFirstTokens; //!< by parent and first token
     std::vector<Root> mRoots;
     std::vector<std::int32_t> mFreeRoots;
     std::unordered_multimap<std::uint64_t, std::int32_t> mRootsByHash;
     BlockId mSize{0};
+    BlockId mNumHashed{0};
     BlockId mNumIndexed{0};
 };
 

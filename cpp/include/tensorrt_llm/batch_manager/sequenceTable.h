@@ -22,11 +22,20 @@
 namespace tensorrt_llm::batch_manager
 {
 
+//! The slots that a sequence has in one window pool.
+struct WindowTable
+{
+    std::vector<BlockId> slots; //!< of its blocks, in order; kNoBlock before the window
+    std::int64_t first{0};      //!< the first block in the window
+    BlockId numPromised{0};     //!< slots promised, taken or not
+};
+
 //! What the manager knows of a live sequence. Its tokens stand in its blocks.
 struct Sequence
 {
     std::vector<BlockId> blocks;
-    std::optional<NodeId> root; //!< none if nothing of it may be found
+    std::vector<WindowTable> windows; //!< one a window pool
+    std::optional<NodeId> root;       //!< none if nothing of it may be found
     std::int64_t promptLength{0};
     std::int64_t numTokens{0}; //!< prompt and generated so far
     std::int64_t maxTokens{0}; //!< prompt and new tokens
@@ -50,8 +59,9 @@ public:
     //! A sequence outside the table.
     using Node = Table::node_type;
 
-    //! A fresh sequence, with room for a table of \p numBlocks. Requires that \p id is not live.
-    Sequence& insert(SequenceId id, std::size_t numBlocks)
+    //! A fresh sequence, with room for tables of \p numBlocks in the primary pool and in each of \p numWindows window
+    //! pools. Requires that \p id is not live.
+    Sequence& insert(SequenceId id, std::size_t numBlocks, std::size_t numWindows = 0)
     {
         if (mSpare.empty())
         {
@@ -62,10 +72,20 @@ public:
         auto& spare = mSpare.back();
         spare.key() = id;
         auto blocks = std::move(spare.mapped().blocks);
+        auto windows = std::move(spare.mapped().windows);
         blocks.clear();
         blocks.reserve(numBlocks);
+        windows.resize(numWindows);
+        for (auto& table : windows)
+        {
+            table.slots.clear();
+            table.slots.reserve(numBlocks);
+            table.first = 0;
+            table.numPromised = 0;
+        }
         spare.mapped() = Sequence{};
         spare.mapped().blocks = std::move(blocks);
+        spare.mapped().windows = std::move(windows);
         auto& inserted = mLive.insert(std::move(spare)).position->second;
         mSpare.pop_back();
         return inserted;

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //! \file bindings.cpp
-//! The Python face of the batch manager: names, arguments, guards. Anything with a loop lives in the core.
+//! The Python face of the batch manager, and of what packs media: names, arguments, guards. Anything with a loop lives
+//! in the core.
 //!
 //! Buffers come in as contiguous numpy arrays of exactly the stated dtype (anything else is a TypeError, never a silent
 //! conversion) and are read while the interpreter's lock is released, so a caller must not resize them meanwhile.
@@ -11,6 +12,7 @@
 
 #include "tensorrt_llm/batch_manager/blockKey.h"
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
+#include "tensorrt_llm/common/stridedPack.h"
 
 #include <pybind11/native_enum.h>
 #include <pybind11/pybind11.h>
@@ -133,6 +135,15 @@ void bindResults(py::module_& module)
         .def_readonly("num_blocks", &bm::SequenceAllocation::numBlocks)
         .def_readonly("ticket", &bm::SequenceAllocation::ticket);
 
+    py::class_<bm::WindowPoolStats>(module, "WindowPoolStats", "A snapshot of a window pool, and counts since start.")
+        .def_readonly("window_size", &bm::WindowPoolStats::windowSize)
+        .def_readonly("max_num_blocks", &bm::WindowPoolStats::maxNumBlocks)
+        .def_readonly("free_num_blocks", &bm::WindowPoolStats::freeNumBlocks)
+        .def_readonly("cached_num_blocks", &bm::WindowPoolStats::cachedNumBlocks)
+        .def_readonly("promised_num_blocks", &bm::WindowPoolStats::promisedNumBlocks)
+        .def_readonly("evicted_blocks", &bm::WindowPoolStats::evictedBlocks)
+        .def_readonly("released_blocks", &bm::WindowPoolStats::releasedBlocks);
+
     py::class_<bm::KvCacheStats>(module, "KvCacheStats", "A snapshot of the pool, and counts since start.")
         .def_readonly("max_num_blocks", &bm::KvCacheStats::maxNumBlocks)
         .def_readonly("free_num_blocks", &bm::KvCacheStats::freeNumBlocks)
@@ -153,6 +164,7 @@ void bindResults(py::module_& module)
         .def_readonly("host_cached_num_blocks", &bm::KvCacheStats::hostCachedNumBlocks)
         .def_readonly("pending_copies", &bm::KvCacheStats::pendingCopies)
         .def_readonly("dropped_events", &bm::KvCacheStats::droppedEvents)
+        .def_readonly("window_pools", &bm::KvCacheStats::windowPools)
         .def_property_readonly("cache_hit_rate", &bm::KvCacheStats::cacheHitRate);
 }
 
@@ -164,7 +176,8 @@ void bindManager(py::module_& module)
     py::class_<Manager>(module, "KVCacheManager", "Which blocks a sequence has, and which of them came from the cache.")
         .def(py::init(&makeManager), "num_blocks"_a, "tokens_per_block"_a, "enable_block_reuse"_a = true, py::kw_only(),
             "enable_partial_reuse"_a = false, "copy_on_partial_reuse"_a = true, "host_blocks"_a = 0,
-            "secondary_offload_min_priority"_a = 35, "event_buffer_max_size"_a = 0)
+            "secondary_offload_min_priority"_a = 35, "event_buffer_max_size"_a = 0, "window_pools"_a = py::tuple(),
+            "max_step_tokens"_a = 0)
         .def_property_readonly("num_blocks", &Manager::numBlocks)
         .def_property_readonly("tokens_per_block", &Manager::tokensPerBlock)
         .def_property_readonly("enable_block_reuse", &Manager::enableBlockReuse)
@@ -185,10 +198,12 @@ void bindManager(py::module_& module)
             "add_sequence_batch",
             [](Manager& self, Buffer<bm::SequenceId> const& ids, Buffer<bm::TokenId> const& tokens,
                 Buffer<std::int64_t> const& tokenOffsets, MediaBatch const* media,
-                std::vector<bm::ReuseScope const*> const& scopes, Buffer<std::int64_t> const& maxNewTokens)
+                std::vector<bm::ReuseScope const*> const& scopes, Buffer<std::int64_t> const& maxNewTokens,
+                std::optional<std::vector<bm::RetentionConfig const*>> const& retention)
             {
                 auto const requests = makeRequests(viewOf(ids, "sequence_ids"), viewOf(tokens, "tokens"),
-                    viewOf(tokenOffsets, "token_offsets"), media, scopes, viewOf(maxNewTokens, "max_new_tokens"));
+                    viewOf(tokenOffsets, "token_offsets"), media, scopes, viewOf(maxNewTokens, "max_new_tokens"),
+                    retention);
                 py::array_t<std::int64_t> cached(static_cast<py::ssize_t>(requests.size()));
                 auto* const results = cached.mutable_data();
                 {
@@ -198,7 +213,8 @@ void bindManager(py::module_& module)
                 return cached;
             },
             py::arg("sequence_ids").noconvert(), py::arg("tokens").noconvert(), py::arg("token_offsets").noconvert(),
-            "media"_a.none(true), "scopes"_a, py::arg("max_new_tokens").noconvert())
+            "media"_a.none(true), "scopes"_a, py::arg("max_new_tokens").noconvert(),
+            "retention"_a.none(true) = py::none())
         .def(
             "probe",
             [](Manager& self, Buffer<bm::TokenId> const& tokens, bm::MediaRuns const* media,
@@ -256,6 +272,9 @@ void bindManager(py::module_& module)
             },
             py::arg("sequence_ids").noconvert(), py::arg("num_written").noconvert())
         .def("fork", &Manager::fork, "source_id"_a, "sequence_id"_a, py::call_guard<Unlocked>())
+        .def("extend_sequence", &Manager::extendSequence, "sequence_id"_a, "max_new_tokens"_a,
+            py::call_guard<Unlocked>())
+        .def("share_tail", &Manager::shareTail, "source_id"_a, "sequence_id"_a, py::call_guard<Unlocked>())
         .def("rewind", &Manager::rewind, "sequence_id"_a, "num_tokens"_a, py::call_guard<Unlocked>())
         .def("free_sequence", &Manager::freeSequence, "sequence_id"_a, "keep"_a = true, py::call_guard<Unlocked>())
         .def(
@@ -274,23 +293,39 @@ void bindManager(py::module_& module)
         .def("refresh", &Manager::refresh, "now_ms"_a, py::call_guard<Unlocked>())
         .def("reset_reuse_state", &Manager::resetReuseState, py::call_guard<Unlocked>())
         .def(
-            "block_ids", [](Manager const& self, bm::SequenceId id) { return toArray(self.blockIds(id)); },
-            "sequence_id"_a)
+            "block_ids", [](Manager const& self, bm::SequenceId id, std::int32_t pool)
+            { return toArray(self.blockIds(id, pool)); }, "sequence_id"_a, "pool"_a = 0)
         .def(
             "block_tables",
-            [](Manager const& self, Buffer<bm::SequenceId> const& ids)
+            [](Manager const& self, Buffer<bm::SequenceId> const& ids, std::int32_t pool)
             {
                 auto const rows = viewOf(ids, "sequence_ids");
                 bm::BlockTables tables;
                 {
                     Unlocked const unlocked;
-                    tables = self.blockTables(rows);
+                    tables = self.blockTables(rows, pool);
                 }
                 return toArray(tables);
             },
-            py::arg("sequence_ids").noconvert())
+            py::arg("sequence_ids").noconvert(), "pool"_a = 0)
         .def("stats", &Manager::stats)
         .def("check_integrity", &Manager::checkIntegrity, py::call_guard<Unlocked>());
+}
+
+void bindPack(py::module_& module)
+{
+    module.def(
+        "pack_strided",
+        [](py::array const& source, Buffer<std::uint8_t>& into)
+        {
+            auto const axes = axesOf(source);
+            auto* const room = static_cast<std::byte*>(roomFor(source, into));
+            auto const* const begin = static_cast<std::byte const*>(source.data());
+            auto const itemSize = static_cast<std::size_t>(source.itemsize());
+            py::gil_scoped_release const unlocked;
+            tensorrt_llm::common::packStrided(begin, axes, itemSize, room);
+        },
+        "source"_a.noconvert(), "into"_a.noconvert());
 }
 
 } // namespace
@@ -303,4 +338,5 @@ PYBIND11_MODULE(_bindings, module)
     bindRetention(module);
     bindResults(module);
     bindManager(module);
+    bindPack(module);
 }

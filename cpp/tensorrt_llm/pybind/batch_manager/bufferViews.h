@@ -9,6 +9,7 @@
 #include "tensorrt_llm/batch_manager/blockKey.h"
 #include "tensorrt_llm/batch_manager/common.h"
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
+#include "tensorrt_llm/common/stridedPack.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -53,6 +54,34 @@ std::vector<T> copyOf(Buffer<T> const& array, char const* name)
     return {view.begin(), view.end()};
 }
 
+//! The axes of any array of numbers.
+inline std::vector<common::StridedAxis> axesOf(pybind11::array const& array)
+{
+    // Copying an object's bytes would not count a reference to it.
+    if (array.dtype().kind() == 'O')
+    {
+        throw batch_manager::InvalidArgumentError("source holds objects, expected numbers");
+    }
+    std::vector<common::StridedAxis> axes;
+    for (pybind11::ssize_t axis = 0; axis < array.ndim(); ++axis)
+    {
+        axes.push_back({array.shape(axis), array.strides(axis)});
+    }
+    return axes;
+}
+
+//! Where the packed values of an array go: into exactly as many bytes.
+inline void* roomFor(pybind11::array const& source, Buffer<std::uint8_t>& into)
+{
+    checkDimensions(into, "into", 1);
+    if (into.size() != source.nbytes())
+    {
+        throw batch_manager::InvalidArgumentError(
+            "into has " + std::to_string(into.size()) + " bytes, source has " + std::to_string(source.nbytes()));
+    }
+    return into.mutable_data();
+}
+
 template <typename T>
 pybind11::array_t<T> toArray(std::vector<T> const& values)
 {
@@ -95,11 +124,11 @@ inline batch_manager::MediaRuns makeMediaRuns(Buffer<std::uint8_t> const& digest
     return media;
 }
 
-//! int32 of shape [entries, 4]: kind, source, destination, tokens.
+//! int32 of shape [entries, 5]: kind, source, destination, tokens, pool.
 inline pybind11::array_t<std::int32_t> toArray(std::vector<batch_manager::CopyEntry> const& entries)
 {
     pybind11::array_t<std::int32_t> array(
-        std::vector<pybind11::ssize_t>{static_cast<pybind11::ssize_t>(entries.size()), 4});
+        std::vector<pybind11::ssize_t>{static_cast<pybind11::ssize_t>(entries.size()), 5});
     auto* row = array.mutable_data();
     for (auto const& entry : entries)
     {
@@ -107,13 +136,15 @@ inline pybind11::array_t<std::int32_t> toArray(std::vector<batch_manager::CopyEn
         *row++ = entry.source;
         *row++ = entry.destination;
         *row++ = entry.numTokens;
+        *row++ = entry.pool;
     }
     return array;
 }
 
 inline std::unique_ptr<batch_manager::KVCacheManager> makeManager(batch_manager::BlockId numBlocks,
     std::int32_t tokensPerBlock, bool enableBlockReuse, bool enablePartialReuse, bool copyOnPartialReuse,
-    batch_manager::BlockId hostBlocks, std::int32_t secondaryOffloadMinPriority, std::size_t eventBufferMaxSize)
+    batch_manager::BlockId hostBlocks, std::int32_t secondaryOffloadMinPriority, std::size_t eventBufferMaxSize,
+    std::vector<std::pair<std::int64_t, batch_manager::BlockId>> const& windowPools, std::int64_t maxStepTokens)
 {
     batch_manager::KvCacheManagerConfig config;
     config.numBlocks = numBlocks;
@@ -124,6 +155,11 @@ inline std::unique_ptr<batch_manager::KVCacheManager> makeManager(batch_manager:
     config.hostBlocks = hostBlocks;
     config.secondaryOffloadMinPriority = secondaryOffloadMinPriority;
     config.eventBufferMaxSize = eventBufferMaxSize;
+    for (auto const& [windowSize, numPoolBlocks] : windowPools)
+    {
+        config.windowPools.push_back({windowSize, numPoolBlocks});
+    }
+    config.maxStepTokens = maxStepTokens;
     return std::make_unique<batch_manager::KVCacheManager>(config);
 }
 
@@ -196,7 +232,8 @@ inline MediaBatch makeMediaBatch(batch_manager::MediaRuns const& media, Buffer<s
 inline std::vector<batch_manager::SequenceRequest> makeRequests(batch_manager::ArrayView<batch_manager::SequenceId> ids,
     batch_manager::ArrayView<batch_manager::TokenId> tokens, batch_manager::ArrayView<std::int64_t> tokenOffsets,
     MediaBatch const* media, std::vector<batch_manager::ReuseScope const*> const& scopes,
-    batch_manager::ArrayView<std::int64_t> maxNewTokens)
+    batch_manager::ArrayView<std::int64_t> maxNewTokens,
+    std::optional<std::vector<batch_manager::RetentionConfig const*>> const& retention)
 {
     auto const check = [&](char const* name, std::size_t size, std::size_t expected)
     {
@@ -209,6 +246,10 @@ inline std::vector<batch_manager::SequenceRequest> makeRequests(batch_manager::A
     check("token_offsets", tokenOffsets.size(), ids.size() + 1);
     check("max_new_tokens", maxNewTokens.size(), ids.size());
     check("scopes", scopes.size(), ids.size());
+    if (retention)
+    {
+        check("retention", retention->size(), ids.size());
+    }
     checkOffsets(tokenOffsets, "token_offsets", tokens.size());
     if (media != nullptr)
     {
@@ -219,7 +260,8 @@ inline std::vector<batch_manager::SequenceRequest> makeRequests(batch_manager::A
     {
         auto const begin = static_cast<std::size_t>(tokenOffsets[index]);
         requests[index] = {ids[index], tokens.slice(begin, static_cast<std::size_t>(tokenOffsets[index + 1]) - begin),
-            media == nullptr ? batch_manager::MediaRunsView{} : media->of(index), scopes[index], maxNewTokens[index]};
+            media == nullptr ? batch_manager::MediaRunsView{} : media->of(index), scopes[index], maxNewTokens[index],
+            retention ? (*retention)[index] : nullptr};
     }
     return requests;
 }

@@ -54,9 +54,8 @@ BOOST_AUTO_TEST_CASE(rowsCountOverTheRunsOfTheirItem)
     // Item 0 has rows 0..4 at 1..5 and rows 5..6 at 9..10; item 1 stands between.
     MediaLayout const layout{mediaOf({{0, 1, 5}, {1, 6, 2}, {0, 9, 2}}), 14};
     auto const tokens = range(0, 14);
-    BlockKeyHasher hasher;
     PromptKeys keys;
-    keys.build(tokens, 4, 4, layout, {1, 2}, hasher);
+    keys.build(tokens, 4, 4, layout);
     using Spans = std::vector<MediaSpan>;
     auto const spansOf = [&](std::size_t block)
     {
@@ -68,9 +67,9 @@ BOOST_AUTO_TEST_CASE(rowsCountOverTheRunsOfTheirItem)
     BOOST_TEST((spansOf(2) == Spans{{digest(1), 5, 1, 2}}));
     BOOST_TEST(spansOf(3).empty());
     BOOST_TEST(keys[3].tokens.size() == 2u);
-    BOOST_TEST(keys.hashes().size() == 3u);
+    BOOST_TEST(keys.numWhole() == 3u);
     // A cut in the middle of a run ends the last span there.
-    keys.build(ArrayView<TokenId>{tokens}.slice(0, 7), 4, 2, layout, {1, 2}, hasher);
+    keys.build(ArrayView<TokenId>{tokens}.slice(0, 7), 4, 2, layout);
     BOOST_TEST((spansOf(1) == Spans{{digest(1), 3, 0, 2}, {digest(2), 0, 2, 1}}));
 }
 
@@ -82,12 +81,23 @@ BOOST_AUTO_TEST_CASE(aChainOfHashesIsWhatHashingBlockByBlockGives)
     {
         BlockKeyHasher hasher{function};
         PromptKeys keys;
-        keys.build(tokens, 2, 10, layout, {5, 6}, hasher);
+        keys.build(tokens, 2, 10, layout);
+        keys.hash(0, 10, {5, 6}, hasher);
+        std::vector<BlockHash> expected;
         BlockHash parent{5, 6};
         for (std::size_t block = 0; block < 10; ++block)
         {
             parent = hasher.hashBlock(parent, keys[block]);
-            BOOST_TEST((keys.hashes()[block] == parent));
+            BOOST_TEST((keys.hashOf(block) == parent));
+            expected.push_back(parent);
+        }
+        // In stretches, as a match asks for them.
+        keys.build(tokens, 2, 10, layout);
+        keys.hash(4, 7, expected[3], hasher);
+        keys.hash(7, 10, keys.hashOf(6), hasher);
+        for (std::size_t block = 4; block < 10; ++block)
+        {
+            BOOST_TEST((keys.hashOf(block) == expected[block]));
         }
     }
     PromptKeys keys;

@@ -118,3 +118,22 @@ BOOST_AUTO_TEST_CASE(commonTokensIsTheLongestCutThatIsEqual)
     }
     BOOST_TEST(numInside > 1000);
 }
+
+BOOST_AUTO_TEST_CASE(aCutKeyEndsWithItsMedia)
+{
+    std::mt19937 random{5};
+    BlockStore store{2, kTokens};
+    std::vector<MediaSpan> scratch;
+    for (int step = 0; step < 2000; ++step)
+    {
+        auto key = randomKey(random);
+        auto const block = static_cast<BlockId>(random() % 2);
+        store.setKey(block, {key.tokens, key.media});
+        auto const length = static_cast<std::int32_t>(1 + random() % (kTokens - 1));
+        store.cutTokens(block, static_cast<std::size_t>(length), scratch);
+        store.checkIntegrity();
+        key.tokens.resize(static_cast<std::size_t>(length));
+        key.media = cut(key.media, length);
+        BOOST_REQUIRE((store.key(block, scratch) == BlockKeyView{key.tokens, key.media}));
+    }
+}

@@ -9,37 +9,21 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "fuzzRequests.h"
+#include "operationCounts.h"
 #include "testHelpers.h"
+#include "windowHelpers.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace tensorrt_llm::batch_manager::testing
 {
-
-class RandomSource
-{
-public:
-    explicit RandomSource(unsigned seed)
-        : mRandom{seed}
-    {
-    }
-
-    //! A number below \p bound.
-    std::uint32_t below(std::uint32_t bound)
-    {
-        return static_cast<std::uint32_t>(mRandom() % bound);
-    }
-
-private:
-    std::mt19937 mRandom;
-};
 
 class FuzzDriver
 {
@@ -50,6 +34,10 @@ public:
         , mDevice(static_cast<std::size_t>(config.numBlocks * config.tokensPerBlock), 0)
         , mHost(static_cast<std::size_t>(config.hostBlocks * config.tokensPerBlock), 0)
     {
+        for (auto const& pool : config.windowPools)
+        {
+            mWindows.emplace_back(static_cast<std::size_t>(pool.numBlocks * config.tokensPerBlock), 0);
+        }
     }
 
     template <typename Source>
@@ -107,6 +95,11 @@ public:
         expect("blocks in use at the end", stats.usedNumBlocks, 0);
         expect("promises at the end", stats.reservedNumBlocks, 0);
         expect("copies at the end", stats.pendingCopies, 0);
+        for (auto const& pool : stats.windowPools)
+        {
+            expect("window slots in use at the end", pool.maxNumBlocks - pool.freeNumBlocks, 0);
+            expect("promised window slots at the end", pool.promisedNumBlocks, 0);
+        }
     }
 
     [[nodiscard]] KVCacheManager const& manager() const
@@ -114,14 +107,45 @@ public:
         return mManager;
     }
 
+    //! How often each operation was called.
+    [[nodiscard]] OperationCounts const& counts() const
+    {
+        return mCounts;
+    }
+
     [[nodiscard]] std::int64_t numCachedTokens() const
     {
         return mNumCachedTokens;
     }
 
-private:
-    using Value = std::uint64_t;
+    [[nodiscard]] std::int64_t numSharedTails() const
+    {
+        return mNumSharedTails;
+    }
 
+    [[nodiscard]] std::int64_t numExtended() const
+    {
+        return mNumExtended;
+    }
+
+    //! Values that were read from window pools and were right.
+    [[nodiscard]] std::int64_t numWindowReads() const
+    {
+        return mNumWindowReads;
+    }
+
+    [[nodiscard]] std::int64_t numWindowCopies() const
+    {
+        return mNumWindowCopies;
+    }
+
+    //! Requests that a window pool could never hold.
+    [[nodiscard]] std::int64_t numTooLarge() const
+    {
+        return mNumTooLarge;
+    }
+
+private:
     struct Live
     {
         std::vector<Value> history; //!< one a token: what its KV is made from
@@ -138,12 +162,6 @@ private:
         {
             throw std::runtime_error(what + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
         }
-    }
-
-    static Value mix(Value history, Value next)
-    {
-        history = (history ^ next) * 0x9e3779b97f4a7c15ULL;
-        return history ^ (history >> 29);
     }
 
     template <typename Source>
@@ -184,13 +202,20 @@ private:
         {
             return;
         }
+        if (isTooLarge(request, live.numSlots))
+        {
+            return;
+        }
         auto const whole = findableBlocks(tokens, media, scope) * mConfig.tokensPerBlock;
+        mCounts.count("probe");
         auto const probed = mManager.probe(tokens, media.view(), scope);
-        if (probed < whole || probed >= whole + mConfig.tokensPerBlock
-            || (!mConfig.enablePartialReuse && probed != whole))
+        auto const least = haveWindowsEvicted() ? 0 : whole;
+        if (probed < least || probed >= whole + mConfig.tokensPerBlock
+            || (!mConfig.enablePartialReuse && (probed > whole || probed % mConfig.tokensPerBlock != 0)))
         {
             throw std::runtime_error("probed " + std::to_string(probed) + ", by the events " + std::to_string(whole));
         }
+        mCounts.count("explain");
         auto const explained = mManager.explain(tokens, media.view(), scope);
         expect("cached tokens of the explanation", explained.cachedTokens, probed);
         if (explained.position < probed && explained.position != 0)
@@ -198,63 +223,82 @@ private:
             throw std::runtime_error(
                 "explained token " + std::to_string(explained.position) + " of a match of " + std::to_string(probed));
         }
+        mCounts.count("add");
         auto const got = mManager.addSequence(request);
         if (!got)
         {
+            mCounts.count("add, refused");
             return;
         }
-        if (got->cachedTokens > probed || got->cachedTokens >= length
-            || (got->cachedTokens < probed / mConfig.tokensPerBlock * mConfig.tokensPerBlock))
+        auto const surely = haveWindowsEvicted() && probed % mConfig.tokensPerBlock != 0
+                                ? 0
+                                : probed / mConfig.tokensPerBlock * mConfig.tokensPerBlock;
+        if (got->cachedTokens > probed || got->cachedTokens >= length || got->cachedTokens < surely)
         {
             throw std::runtime_error("cached tokens " + std::to_string(got->cachedTokens) + " of "
                                      + std::to_string(length) + ", probed " + std::to_string(probed));
         }
         live.numWritten = got->cachedTokens;
-        mNumCachedTokens += got->cachedTokens;
+        if (source.below(2) == 0)
+        {
+            shareTail(id, live);
+        }
+        mNumCachedTokens += live.numWritten;
         mLive[id] = live;
     }
 
-    template <typename Source>
-    static MediaRuns addMedia(Source& source, std::uint32_t length, Value secret, std::vector<Value>& meaning)
+    //! Takes what other sequences have written of the next block. That its KV is the right one shows when it is read.
+    void shareTail(SequenceId id, Live& live)
     {
-        std::vector<Run> runs;
-        for (auto position = source.below(16); position < length && runs.size() < 4; position += 1 + source.below(6))
+        for (auto const& [other, source] : mLive)
         {
-            auto const size = std::min(1 + source.below(6), length - position);
-            runs.push_back({static_cast<std::int32_t>(runs.size()), position, size});
-            position += size;
-        }
-        auto media = mediaOf(runs);
-        for (std::size_t item = 0; item < runs.size(); ++item)
-        {
-            auto const known = source.below(10) != 0;
-            auto const look = source.below(2);
-            // The look of an item without identity is not in its digest: nobody may share its rows.
-            media.identified[item] = known ? 1 : 0;
-            media.digests[item] = digest(static_cast<std::uint8_t>(known ? look : 0));
-            for (std::int64_t row = 0; row < runs[item].length; ++row)
+            mCounts.count("share tail");
+            auto const shared = mManager.shareTail(other, id);
+            if (shared < live.numWritten || shared >= live.promptLength
+                || (shared > live.numWritten && shared > source.numWritten))
             {
-                auto& value = meaning[static_cast<std::size_t>(runs[item].position + row)];
-                value = mix(mix(value, known ? 100 + look : secret), static_cast<Value>(row));
+                throw std::runtime_error("shared " + std::to_string(shared) + " tokens of "
+                                         + std::to_string(source.numWritten) + ", had "
+                                         + std::to_string(live.numWritten));
             }
+            mNumSharedTails += shared > live.numWritten ? 1 : 0;
+            live.numWritten = shared;
         }
-        return media;
     }
 
-    template <typename Source>
-    static RetentionConfig makeRetention(Source& source)
+    //! extendSequence, where a window pool may be too small for it for ever.
+    bool extended(SequenceId id, std::int64_t maxNewTokens)
     {
-        auto const any = [&]
+        try
         {
-            BlockRetention retention{static_cast<std::int32_t>(source.below(101)), std::nullopt};
-            if (source.below(2) == 0)
+            return mManager.extendSequence(id, maxNewTokens);
+        }
+        catch (CapacityExceededError const&)
+        {
+            if (mConfig.windowPools.empty())
             {
-                retention.durationMs = 1 + source.below(20);
+                throw;
             }
-            return retention;
-        };
-        auto const middle = static_cast<std::int64_t>(1 + source.below(12));
-        return {{{0, middle, any()}, {middle, std::nullopt, any()}}, any()};
+            return false;
+        }
+    }
+
+    //! Raises a promise by a few tokens.
+    template <typename Source>
+    void extend(Source& source, SequenceId id)
+    {
+        auto& live = mLive[id];
+        auto const maxTokens = live.maxTokens + source.below(6);
+        auto const numSlots = std::max(live.numSlots, maxTokens - 1);
+        if (static_cast<std::int64_t>(live.history.size()) <= live.numSlots
+            && (numSlots + mConfig.tokensPerBlock - 1) / mConfig.tokensPerBlock <= mConfig.numBlocks
+            && extended(id, maxTokens - live.promptLength) && maxTokens > live.maxTokens)
+        {
+            live.maxTokens = maxTokens;
+            live.numSlots = numSlots;
+            mCounts.count("extend");
+            ++mNumExtended;
+        }
     }
 
     template <typename Source>
@@ -269,9 +313,14 @@ private:
         }
         else if (choice < 68)
         {
+            if (source.below(4) == 0)
+            {
+                extend(source, id);
+            }
             if (numTokens < live.maxTokens)
             {
                 auto const token = static_cast<TokenId>(7 + source.below(2));
+                mCounts.count("append");
                 mManager.appendTokens(id, std::vector<TokenId>{token});
                 live.history.push_back(mix(live.history.back(), static_cast<Value>(token)));
             }
@@ -280,12 +329,14 @@ private:
         {
             auto const least = std::max(live.promptLength, live.numWritten);
             auto const target = least + source.below(static_cast<std::uint32_t>(numTokens - least + 1));
+            mCounts.count("rewind");
             mManager.rewind(id, target);
             live.history.resize(static_cast<std::size_t>(target));
         }
         else if (choice < 78)
         {
             auto const child = mNextId++;
+            mCounts.count("fork");
             if (auto const got = mManager.fork(id, child))
             {
                 expect("written tokens of a fork", got->cachedTokens, live.numWritten);
@@ -294,16 +345,100 @@ private:
         }
         else if (choice < 98)
         {
-            mManager.freeSequence(id, source.below(5) != 0);
+            auto const keep = source.below(5) != 0;
+            mCounts.count(keep ? "free" : "free, not kept");
+            mManager.freeSequence(id, keep);
             mLive.erase(id);
         }
         else if (choice < 99)
         {
+            mCounts.count("refresh");
             mManager.refresh(mNow += source.below(12));
         }
         else if (source.below(4) == 0)
         {
+            mCounts.count("reset");
             mManager.resetReuseState();
+        }
+    }
+
+    [[nodiscard]] bool haveWindowsEvicted() const
+    {
+        auto const pools = mManager.stats().windowPools;
+        return std::any_of(pools.begin(), pools.end(), [](auto const& pool) { return pool.evictedBlocks > 0; });
+    }
+
+    //! Whether the manager says that a window pool can never hold the request, and rightly so.
+    bool isTooLarge(SequenceRequest const& request, std::int64_t numSlots)
+    {
+        bool surely = false;
+        bool perhaps = false; // the manager may count one block more, since it does not look where windows begin
+        for (auto const& pool : mConfig.windowPools)
+        {
+            auto const most = mostInWindow(pool.windowSize, numSlots, mConfig.maxStepTokens, mConfig.tokensPerBlock);
+            surely = surely || most > pool.numBlocks;
+            perhaps = perhaps || most + 1 > pool.numBlocks;
+        }
+        if (!perhaps)
+        {
+            return false;
+        }
+        auto const before = mManager.stats();
+        try
+        {
+            if (mManager.addSequence(request))
+            {
+                mManager.freeSequence(request.id, false);
+            }
+            expect("requests too large that were let in", surely ? 1 : 0, 0);
+            return true; // too near the bound to go on with: what was found may be gone
+        }
+        catch (CapacityExceededError const&)
+        {
+            ++mNumTooLarge;
+        }
+        expect("blocks in use after a refusal", mManager.stats().usedNumBlocks, before.usedNumBlocks);
+        return true;
+    }
+
+    //! Attention of the token at \p position in every window pool: what it reads has to be what was written.
+    void readWindows(SequenceId id, Live const& live, std::int64_t position)
+    {
+        for (std::size_t pool = 0; pool < mWindows.size(); ++pool)
+        {
+            auto const table = mManager.blockIds(id, static_cast<std::int32_t>(pool) + 1);
+            auto const first = std::max<std::int64_t>(position - mConfig.windowPools[pool].windowSize + 1, 0);
+            for (auto key = first; key < position; ++key)
+            {
+                auto const slot = table.at(static_cast<std::size_t>(key / mConfig.tokensPerBlock));
+                if (slot == kNoBlock
+                    || cell(mWindows[pool], slot, key % mConfig.tokensPerBlock)
+                           != live.history[static_cast<std::size_t>(key)])
+                {
+                    throw std::runtime_error("wrong KV in window pool " + std::to_string(pool + 1) + ": sequence "
+                                             + std::to_string(id) + ", token " + std::to_string(position)
+                                             + " reads token " + std::to_string(key) + " in slot "
+                                             + std::to_string(slot));
+                }
+                ++mNumWindowReads;
+            }
+        }
+    }
+
+    //! Blocks that no token to come attends to have been given back.
+    void checkReleased(SequenceId id, Live const& live)
+    {
+        for (std::size_t pool = 0; pool < mWindows.size(); ++pool)
+        {
+            auto const table = mManager.blockIds(id, static_cast<std::int32_t>(pool) + 1);
+            for (std::size_t block = 0; block < table.size(); ++block)
+            {
+                auto const last = (static_cast<std::int64_t>(block) + 1) * mConfig.tokensPerBlock - 1;
+                if (last < live.numWritten - mConfig.windowPools[pool].windowSize + 1)
+                {
+                    expect("slot of a block out of the window", table[block], kNoBlock);
+                }
+            }
         }
     }
 
@@ -313,12 +448,27 @@ private:
         takePlan();
         runPlans();
         auto& live = mLive[id];
+        if (!mWindows.empty() && mConfig.maxStepTokens > 0)
+        {
+            numWritten = std::min(numWritten, live.numWritten + mConfig.maxStepTokens);
+        }
+        for (auto position = live.numWritten; position < numWritten; ++position)
+        {
+            readWindows(id, live, position);
+            for (std::size_t pool = 0; pool < mWindows.size(); ++pool)
+            {
+                auto const slots = mManager.blockIds(id, static_cast<std::int32_t>(pool) + 1);
+                cell(mWindows[pool], slots[static_cast<std::size_t>(position / mConfig.tokensPerBlock)],
+                    position % mConfig.tokensPerBlock) = live.history[static_cast<std::size_t>(position)];
+            }
+        }
         auto const table = mManager.blockIds(id);
         for (auto position = live.numWritten; position < numWritten; ++position)
         {
             cell(mDevice, table[static_cast<std::size_t>(position / mConfig.tokensPerBlock)],
                 position % mConfig.tokensPerBlock) = live.history[static_cast<std::size_t>(position)];
         }
+        mCounts.count("commit");
         mManager.commit(id, numWritten);
         live.numWritten = numWritten;
     }
@@ -330,6 +480,8 @@ private:
         runPlans();
         for (auto const& [id, live] : mLive)
         {
+            readWindows(id, live, live.numWritten);
+            checkReleased(id, live);
             auto const table = mManager.blockIds(id);
             for (std::int64_t position = 0; position < live.numWritten; ++position)
             {
@@ -347,6 +499,7 @@ private:
     //! Follows the events as somebody outside would, and checks that they add up.
     void followEvents()
     {
+        mCounts.count("flush and take events");
         mManager.flushEvents();
         for (auto const& event : mManager.takeEvents(1000000))
         {
@@ -393,9 +546,8 @@ private:
         followEvents();
         auto const size = static_cast<std::size_t>(mConfig.tokensPerBlock);
         MediaLayout const layout{media, static_cast<std::int64_t>(tokens.size())};
-        BlockKeyHasher hasher;
         PromptKeys keys;
-        keys.build(tokens, size, (tokens.size() - 1) / size, layout, {}, hasher);
+        keys.build(tokens, size, (tokens.size() - 1) / size, layout);
         auto name = nameRoot(scope);
         std::int64_t found = 0;
         auto const unknown = layout.firstUnidentified().value_or(static_cast<std::int64_t>(tokens.size()));
@@ -413,6 +565,7 @@ private:
 
     void takePlan()
     {
+        mCounts.count("take plan");
         if (auto plan = mManager.takeCopyPlan(); plan.ticket != 0)
         {
             mPlans.push_back(std::move(plan));
@@ -435,8 +588,10 @@ private:
         }
         for (auto const& entry : mPlans.front().entries)
         {
-            auto& from = entry.kind == CopyKind::kOnboard ? mHost : mDevice;
-            auto& to = entry.kind == CopyKind::kOffload ? mHost : mDevice;
+            auto& device = entry.pool == 0 ? mDevice : mWindows.at(static_cast<std::size_t>(entry.pool) - 1);
+            auto& from = entry.kind == CopyKind::kOnboard ? mHost : device;
+            auto& to = entry.kind == CopyKind::kOffload ? mHost : device;
+            mNumWindowCopies += entry.pool == 0 ? 0 : 1;
             for (std::int32_t offset = 0; offset < entry.numTokens; ++offset)
             {
                 cell(to, entry.destination, offset) = cell(from, entry.source, offset);
@@ -452,6 +607,7 @@ private:
         if (mRun > mDone)
         {
             mDone += 1 + source.below(static_cast<std::uint32_t>(mRun - mDone));
+            mCounts.count("copies done");
             mManager.copiesDone(mDone);
         }
     }
@@ -465,6 +621,7 @@ private:
     KVCacheManager mManager;
     std::vector<Value> mDevice;
     std::vector<Value> mHost;
+    std::vector<std::vector<Value>> mWindows;
     std::map<SequenceId, Live> mLive;
     std::deque<CopyPlan> mPlans;
     std::map<BlockName, std::int32_t> mFindable; //!< by the events: name and level
@@ -474,6 +631,12 @@ private:
     SequenceId mNextId{0};
     std::int64_t mNow{0};
     std::int64_t mNumCachedTokens{0};
+    std::int64_t mNumSharedTails{0};
+    std::int64_t mNumExtended{0};
+    std::int64_t mNumWindowReads{0};
+    std::int64_t mNumWindowCopies{0};
+    std::int64_t mNumTooLarge{0};
+    OperationCounts mCounts;
 };
 
 } // namespace tensorrt_llm::batch_manager::testing

@@ -130,15 +130,84 @@ BOOST_AUTO_TEST_CASE(aPromptsLife)
     BOOST_TEST(take(manager)[0].names.size() == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(whatComesAndGoesBetweenFlushesIsNotMentioned)
+BOOST_AUTO_TEST_CASE(anIncompleteBlockIsNamedByWhatIsWritten)
+{
+    auto withTails = config(4);
+    withTails.tokensPerBlock = 4;
+    withTails.enablePartialReuse = true;
+    KVCacheManager manager{withTails};
+    auto prompt = text(7, 4);
+    prompt.media = mediaOf({{0, 1, 3}});
+    add(manager, 1, prompt);
+    manager.commit(1, 3);
+    manager.freeSequence(1);
+    auto const events = take(manager);
+    BOOST_REQUIRE(events.size() == 2u);
+    auto const expected =
+        nameBlock(nameRoot(prompt.scope), {range(7, 3), std::vector<MediaSpan>{{digest(1), 0, 1, 2}}});
+    BOOST_TEST((events[1].stored[0].name == expected));
+}
+
+BOOST_AUTO_TEST_CASE(whatComesAndGoesBeforeAnybodyAsksIsNotMentioned)
 {
     KVCacheManager manager{config(2)};
     take(manager);
     run(manager, text(0, 4));
+    manager.flushEvents();
     run(manager, text(50, 4));
     auto const events = take(manager);
     BOOST_REQUIRE(events.size() == 1u);
+    BOOST_TEST(events[0].id == 1);
     BOOST_TEST(events[0].tokensOf(0)[0] == 50);
+}
+
+BOOST_AUTO_TEST_CASE(onlyWhatIsFlushedIsGivenOut)
+{
+    KVCacheManager manager{config(4)};
+    take(manager);
+    run(manager, text(0, 2));
+    BOOST_TEST(manager.takeEvents(10).empty());
+    manager.flushEvents();
+    run(manager, text(50, 2));
+    BOOST_TEST(manager.takeEvents(10).size() == 1u);
+    BOOST_TEST(take(manager).size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(aChainGoesOnInTheSameEventUntilAFlush)
+{
+    KVCacheManager manager{config(8)};
+    take(manager);
+    add(manager, 1, text(0, 6));
+    manager.commit(1, 2);
+    manager.commit(1, 4);
+    auto events = take(manager);
+    BOOST_REQUIRE(events.size() == 1u);
+    BOOST_TEST(events[0].stored.size() == 2u);
+    auto const second = events[0].stored[1].name;
+    manager.commit(1, 6);
+    events = take(manager);
+    BOOST_REQUIRE(events.size() == 1u);
+    BOOST_TEST((*events[0].parent == second));
+}
+
+BOOST_AUTO_TEST_CASE(ofABlockWhoseStoredEventWasDroppedNothingIsToldButItStillNamesItsChildren)
+{
+    KVCacheManager manager{config(2, 1)};
+    run(manager, text(0, 2));
+    manager.flushEvents();
+    run(manager, text(0, 4)); // the child's event drops the parent's
+    BOOST_TEST(manager.stats().droppedEvents == 2);
+    auto events = take(manager);
+    BOOST_REQUIRE(events.size() == 1u);
+    auto const parent = nameBlock(nameRoot({}), {range(0, 2), {}});
+    auto const child = nameBlock(parent, {range(2, 2), {}});
+    BOOST_TEST(events[0].id == 2);
+    BOOST_TEST((*events[0].parent == parent));
+    BOOST_TEST((events[0].stored[0].name == child));
+    manager.resetReuseState();
+    events = take(manager);
+    BOOST_REQUIRE(events.size() == 1u);
+    BOOST_TEST((events[0].names == std::vector<BlockName>{child}));
 }
 
 BOOST_AUTO_TEST_CASE(aFullBufferDropsTheOldestAndCounts)

@@ -104,6 +104,20 @@ BOOST_AUTO_TEST_CASE(notCommittedAndEvicted)
     expectStop(manager, text(0, 5), MatchStop::kEvicted, 1, 2);
 }
 
+BOOST_AUTO_TEST_CASE(anIncompleteBlockEndsWithoutADifference)
+{
+    KvCacheManagerConfig config;
+    config.numBlocks = 8;
+    config.tokensPerBlock = 4;
+    config.enablePartialReuse = true;
+    KVCacheManager manager{config};
+    run(manager, text(0, 6));
+    expectStop(manager, text(0, 9), MatchStop::kUnknown, 1, 6);
+    auto other = text(0, 9);
+    other.tokens[5] = 99;
+    expectStop(manager, other, MatchStop::kTokens, 1, 5);
+}
+
 BOOST_AUTO_TEST_CASE(reuseOff)
 {
     KVCacheManager manager{4, 2, false};

@@ -9,6 +9,7 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "operationCounts.h"
 #include "testHelpers.h"
 
 #include <boost/test/unit_test.hpp>
@@ -317,6 +318,7 @@ void fuzz(HashFunction hash, unsigned seed, int steps)
     std::mt19937 random{seed};
     KVCacheManager manager{kBlocks, kTokensPerBlock, true, hash};
     Model model;
+    OperationCounts counts;
     std::map<SequenceId, Driven> live;
     std::int64_t numReused = 0;
     std::int64_t numRefused = 0;
@@ -329,18 +331,25 @@ void fuzz(HashFunction hash, unsigned seed, int steps)
             auto const maxNewTokens = static_cast<std::int64_t>(random() % 9);
             auto const length = static_cast<std::int64_t>(prompt.tokens.size());
             auto const expected = model.add(step, prompt, maxNewTokens);
+            counts.count("add");
             if (expected == -2)
             {
+                counts.count("add, too large");
                 BOOST_CHECK_THROW(manager.addSequence(step, prompt.tokens, &prompt.media, prompt.scope, maxNewTokens),
                     CapacityExceededError);
             }
             else
             {
+                counts.count("probe");
                 auto const probed = manager.probe(prompt.tokens, &prompt.media, prompt.scope);
                 auto const got = manager.addSequence(step, prompt.tokens, &prompt.media, prompt.scope, maxNewTokens);
                 BOOST_REQUIRE((got ? got->cachedTokens : -1) == expected);
                 numRefused += got ? 0 : 1;
-                if (got)
+                if (!got)
+                {
+                    counts.count("add, refused");
+                }
+                else
                 {
                     BOOST_REQUIRE(probed == expected);
                     numReused += expected;
@@ -358,6 +367,7 @@ void fuzz(HashFunction hash, unsigned seed, int steps)
             {
                 auto const top = std::min(driven.numTokens, driven.numSlots);
                 driven.numWritten += static_cast<std::int64_t>(random() % 1000) % (top - driven.numWritten + 1);
+                counts.count("commit");
                 manager.commit(id, driven.numWritten);
                 model.commit(id, driven.numWritten);
             }
@@ -366,6 +376,7 @@ void fuzz(HashFunction hash, unsigned seed, int steps)
                 if (driven.numTokens < driven.maxTokens)
                 {
                     auto const token = static_cast<TokenId>(7 + random() % 2);
+                    counts.count("append");
                     manager.appendTokens(id, std::vector<TokenId>{token});
                     model.append(id, token);
                     ++driven.numTokens;
@@ -373,18 +384,21 @@ void fuzz(HashFunction hash, unsigned seed, int steps)
             }
             else if (choice < 99)
             {
+                counts.count("free");
                 manager.freeSequence(id);
                 model.free(id);
                 live.erase(chosen);
             }
             else
             {
+                counts.count("reset");
                 BOOST_REQUIRE(manager.resetReuseState() == model.reset());
             }
         }
         manager.checkIntegrity();
         model.compare(manager);
     }
+    BOOST_TEST_MESSAGE("seed " << seed << ", " << counts.text());
     // The run meant something: blocks were reused and given up, and the pool was full at times.
     BOOST_TEST(numReused > 0);
     BOOST_TEST(numRefused > 0);
@@ -397,12 +411,12 @@ BOOST_AUTO_TEST_CASE(randomOperationsMatchTheModel)
 {
     for (unsigned seed = 1; seed <= 4; ++seed)
     {
-        fuzz(&xxh3Hash, seed, 4000);
+        fuzz(&xxh3Hash, seed, numFuzzSteps(4000));
     }
 }
 
 BOOST_AUTO_TEST_CASE(collisionsChangeNothing)
 {
-    fuzz(&crowdedHash, 11, 4000);
-    fuzz(&constantHash, 12, 4000);
+    fuzz(&crowdedHash, 11, numFuzzSteps(4000));
+    fuzz(&constantHash, 12, numFuzzSteps(4000));
 }

@@ -10,6 +10,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <optional>
+#include <string>
+#include <utility>
+
 using namespace tensorrt_llm::batch_manager;
 using namespace tensorrt_llm::batch_manager::testing;
 
@@ -296,6 +300,68 @@ BOOST_AUTO_TEST_CASE(aTailInACopyIsNotGivenBackForAnEqualBlock)
     BOOST_TEST(probe(manager, text(0, 9)) == 8);
 }
 
+BOOST_AUTO_TEST_CASE(whatALiveSequenceHasWrittenOfItsLastBlockIsShared)
+{
+    KVCacheManager manager{config(12)};
+    add(manager, 1, text(0, 11), 4);
+    manager.commit(1, 11);
+    BOOST_TEST(add(manager, 2, text(0, 11))->cachedTokens == 8);
+    BOOST_TEST(manager.shareTail(1, 2) == 10); // all but the last token of its prompt
+    auto const entry = manager.takeCopyPlan().entries.at(0);
+    BOOST_TEST((entry.kind == CopyKind::kPartial && entry.numTokens == 2));
+    BOOST_TEST(entry.source == manager.blockIds(1)[2]);
+    BOOST_TEST(entry.destination == manager.blockIds(2)[2]);
+
+    // The source may end before the copy has run: its block stays held for as long.
+    manager.freeSequence(1);
+    BOOST_TEST(manager.stats().usedNumBlocks == 4);
+    manager.copiesDone(1);
+    BOOST_TEST(manager.stats().usedNumBlocks == 3);
+    manager.commit(2, 11);
+    manager.checkIntegrity();
+
+    // What differs, or is not written, is not shared.
+    add(manager, 3, changedAt(11, 9));
+    BOOST_TEST(manager.shareTail(2, 3) == 9);
+    add(manager, 4, changedAt(11, 3));
+    BOOST_TEST(manager.shareTail(2, 4) == 3); // by the partial match of its first block
+    add(manager, 5, text(50, 11));
+    manager.commit(5, 9);
+    add(manager, 6, text(50, 11));
+    BOOST_TEST(manager.shareTail(5, 6) == 9);
+    BOOST_CHECK_THROW(manager.shareTail(5, 77), UnknownSequenceError);
+    BOOST_CHECK_THROW(manager.shareTail(77, 5), UnknownSequenceError);
+}
+
+BOOST_AUTO_TEST_CASE(aTailIsSharedByTheSameEqualityAsABlock)
+{
+    auto const withItem = [](std::uint8_t item, std::optional<std::string> salt)
+    {
+        auto prompt = text(0, 7);
+        prompt.media = mediaOf({{0, 4, 2}});
+        prompt.media.digests[0] = digest(item);
+        prompt.scope.cacheSalt = std::move(salt);
+        return prompt;
+    };
+    for (bool const copy : {true, false})
+    {
+        KVCacheManager manager{config(16, copy)};
+        add(manager, 1, withItem(1, std::nullopt));
+        manager.commit(1, 7);
+        SequenceId next = 2;
+        auto const shared = [&](Prompt const& prompt)
+        {
+            add(manager, next, prompt);
+            return manager.shareTail(1, next++);
+        };
+        BOOST_TEST(shared(withItem(1, std::nullopt)) == (copy ? 6 : 4));
+        BOOST_TEST(shared(withItem(2, std::nullopt)) == 4);
+        BOOST_TEST(shared(text(0, 7)) == 4);
+        BOOST_TEST(shared(withItem(1, "other")) == 0);
+        manager.checkIntegrity();
+    }
+}
+
 BOOST_AUTO_TEST_CASE(aForkAtABlockBorderCopiesNothing)
 {
     KVCacheManager manager{config(8)};
@@ -347,6 +413,28 @@ BOOST_AUTO_TEST_CASE(freeingWithoutKeepingLeavesWhatOthersBuildOn)
     BOOST_TEST(probe(manager, text(0, 9)) == 4);
     manager.freeSequence(2);
     BOOST_TEST(manager.stats().cachedNumBlocks == 1);
+}
+
+BOOST_AUTO_TEST_CASE(anEqualTailIsStoredOnceAlsoAmongManySiblings)
+{
+    KvCacheManagerConfig config;
+    config.numBlocks = 64;
+    config.tokensPerBlock = 4;
+    config.enablePartialReuse = true;
+    KVCacheManager manager{config};
+    constexpr TokenId kSiblings = 3 * RadixBlockTree::kMaxPartialCandidates;
+    for (int round = 0; round < 3; ++round)
+    {
+        for (TokenId other = 0; other < kSiblings; ++other)
+        {
+            run(manager, {{7, 100 + other, 5}, {}, {}});
+            if (auto const ticket = manager.takeCopyPlan().ticket; ticket != 0)
+            {
+                manager.copiesDone(ticket);
+            }
+        }
+        BOOST_TEST(manager.stats().cachedNumBlocks == kSiblings);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

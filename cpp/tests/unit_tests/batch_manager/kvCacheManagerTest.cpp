@@ -448,4 +448,27 @@ BOOST_AUTO_TEST_CASE(statsCountWhatHappened)
     BOOST_TEST(stats.cachedNumBlocks == 2);
 }
 
+BOOST_AUTO_TEST_CASE(aPromiseIsRaisedWhileThePoolCanKeepIt)
+{
+    KVCacheManager manager{4, 4};
+    add(manager, 1, text(0, 4), 1); // 4 slots, 1 block
+    add(manager, 2, text(50, 4), 1);
+    BOOST_CHECK_THROW(manager.appendTokens(1, range(0, 2)), CapacityExceededError);
+    BOOST_TEST(manager.extendSequence(1, 2)); // 5 slots, 2 blocks
+    BOOST_TEST(manager.extendSequence(1, 1)); // held already
+    BOOST_TEST(manager.stats().reservedNumBlocks == 1);
+    manager.appendTokens(1, range(0, 1));
+    BOOST_TEST(manager.blockIds(1).size() == 2u);
+    BOOST_TEST(manager.extendSequence(2, 5));
+    BOOST_TEST(!manager.extendSequence(1, 6)); // 9 slots, a block that is not there
+    BOOST_TEST(manager.stats().reservedNumBlocks == 1);
+    manager.freeSequence(2);
+    BOOST_TEST(manager.extendSequence(1, 6));
+    manager.checkIntegrity();
+    BOOST_CHECK_EXCEPTION(manager.extendSequence(1, 14), CapacityExceededError, says({"sequence 1", "17", "5", "4"}));
+    BOOST_CHECK_THROW(manager.extendSequence(9, 1), UnknownSequenceError);
+    manager.appendTokens(1, range(0, 5));
+    BOOST_CHECK_EXCEPTION(manager.extendSequence(1, 7), InvalidArgumentError, says({"sequence 1", "10"}));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

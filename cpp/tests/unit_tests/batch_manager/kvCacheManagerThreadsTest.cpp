@@ -6,6 +6,7 @@
 //! their own lock.
 
 #include "fuzzDriver.h"
+#include "randomSource.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -71,6 +71,21 @@ BOOST_AUTO_TEST_CASE(theLowestGoesFirstWhateverItsAge)
     BOOST_TEST(probe(manager, text(0, 5)) == 4);
 }
 
+BOOST_AUTO_TEST_CASE(whatFellBackIsOrdinaryAlsoAfterItIsUsedAgain)
+{
+    KVCacheManager manager{4, 2};
+    runWith(manager, text(0, 2), all(80, 10));
+    manager.refresh(100);
+    BOOST_TEST(run(manager, text(0, 3)) == 2);
+    run(manager, text(20, 2));
+    run(manager, text(40, 2));
+    run(manager, text(60, 2));
+    BOOST_TEST(probe(manager, text(0, 3)) == 2);
+    run(manager, text(80, 2)); // makes room: the least recent goes, whatever it was once worth
+    BOOST_TEST(probe(manager, text(0, 3)) == 0);
+    BOOST_TEST(probe(manager, text(20, 3)) == 2);
+}
+
 BOOST_AUTO_TEST_CASE(aParentStaysAsLongAsAChildOfHigherPriority)
 {
     KVCacheManager manager{4, 2};
@@ -261,6 +276,42 @@ BOOST_AUTO_TEST_CASE(malformedSizesAreRefused)
     config.hostBlocks = 1;
     config.secondaryOffloadMinPriority = 101;
     BOOST_CHECK_EXCEPTION((KVCacheManager{config}), InvalidArgumentError, says({"offload", "101", "100"}));
+}
+
+BOOST_AUTO_TEST_CASE(aBlockThatIsStillReadIsNotGivenBackByARewind)
+{
+    KVCacheManager manager{withHost(2, 1)};
+    run(manager, text(0, 2));
+    BOOST_REQUIRE(add(manager, 1, text(50, 2), 3).has_value());
+    manager.commit(1, 2);
+    manager.appendTokens(1, range(60, 1)); // where the cached block lay, which is on its way to the host
+    BOOST_REQUIRE(manager.stats().pendingCopies == 1);
+    manager.rewind(1, 2);
+    BOOST_TEST(manager.blockIds(1).size() == 2u);
+    settle(manager);
+    manager.appendTokens(1, range(60, 1));
+    manager.rewind(1, 2);
+    BOOST_TEST(manager.blockIds(1).size() == 1u);
+    manager.checkIntegrity();
+}
+
+BOOST_AUTO_TEST_CASE(anEqualBlockOnItsWayToTheHostIsNotTakenInPlaceOfTheOwn)
+{
+    KVCacheManager manager{withHost(3, 1)};
+    add(manager, 1, text(0, 2));
+    add(manager, 2, text(0, 2)); // computes the same, since nothing is committed yet
+    manager.commit(1, 2);
+    manager.freeSequence(1);
+    add(manager, 3, text(50, 4));
+    BOOST_REQUIRE(manager.stats().pendingCopies == 1);
+    auto const before = manager.blockIds(2);
+    BOOST_TEST(!manager.commit(2, 2));
+    BOOST_TEST(manager.blockIds(2) == before);
+    settle(manager);
+    manager.freeSequence(2);
+    manager.freeSequence(3);
+    manager.checkIntegrity();
+    BOOST_TEST(probe(manager, text(0, 3)) == 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

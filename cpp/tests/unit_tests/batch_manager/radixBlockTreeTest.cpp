@@ -49,6 +49,38 @@ HashFunction const kHashes[] = {&xxh3Hash, &crowdedHash, &constantHash};
 
 } // namespace
 
+BOOST_AUTO_TEST_CASE(aHashIsNeededOnlyWhereThereIsAChoice)
+{
+    Forest forest{4, 4};
+    auto& tree = forest.tree;
+    auto const root = tree.acquireRoot({});
+    auto const one = range(1, 4);
+    auto const two = range(2, 4);
+    BlockHash const wrong{1, 2};
+    BOOST_TEST(!tree.findNeedsHash(root));
+    BOOST_TEST(tree.find(root, {one, {}}, wrong) == kNoBlock);
+    insertInto(forest, 0, root, {one, {}});
+    insertInto(forest, 1, 0, {two, {}});
+    BOOST_TEST(!tree.findNeedsHash(root));
+    BOOST_TEST(tree.find(root, {one, {}}, wrong) == 0);
+    BOOST_TEST(tree.find(0, {two, {}}, wrong) == 1);
+    BOOST_TEST(tree.find(root, {two, {}}, wrong) == kNoBlock);
+    // A second child: both are told apart by their hashes from here on, also when it is gone again and comes back.
+    for (int round = 0; round < 2; ++round)
+    {
+        insertInto(forest, 2, root, {two, {}});
+        BOOST_TEST(tree.findNeedsHash(root));
+        BOOST_TEST(findIn(tree, root, {one, {}}) == 0);
+        BOOST_TEST(findIn(tree, root, {two, {}}) == 2);
+        BOOST_TEST(tree.find(root, {one, {}}, wrong) == kNoBlock);
+        tree.checkIntegrity();
+        tree.erase(2);
+        BOOST_TEST(!tree.findNeedsHash(root));
+        BOOST_TEST(tree.find(root, {one, {}}, wrong) == 0);
+        tree.checkIntegrity();
+    }
+}
+
 BOOST_AUTO_TEST_CASE(findsWhatWasInsertedBelowThatParentOnly)
 {
     for (auto const hash : kHashes)

@@ -3,13 +3,17 @@
 """Iteration-level scheduling: generation first, then context chunks, under a token budget.
 
 Policy only: it sees how many tokens each request still has to write, and asks ``admit`` whether
-the KV pool can take a waiting one. It keeps nothing between steps.
+a waiting one may start. It keeps nothing between steps.
+
+Chunks are given in the order of admission, with one exception: half of the budget may go to
+requests that complete their prompt with it, fewest tokens first. So a short request does not wait
+for a long prefill to end, and a long one gets at least half of every step.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection, Sequence
+import enum
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -21,9 +25,22 @@ class Schedulable(Protocol):
     def num_to_write(self) -> int:
         """Tokens whose KV is not in the pool yet."""
 
-    @property
-    def missing_items(self) -> Collection[int]:
-        """Media items whose encoder inputs are on their way; it runs when there are none."""
+    def largest_chunk(self, limit: int) -> int:
+        """The most of them, up to the limit, that may run in one step; 0 if none can."""
+
+
+class Admission(enum.Enum):
+    """What became of a waiting request.
+
+    Attributes:
+        ADMITTED: It has its blocks, and ``num_to_write`` says what is left to do.
+        NO_ROOM: There is no room now; nobody behind it may take what it waits for.
+        LATER: Not now, for a reason that does not concern those behind it.
+    """
+
+    ADMITTED = enum.auto()
+    NO_ROOM = enum.auto()
+    LATER = enum.auto()
 
 
 RequestT = TypeVar("RequestT", bound=Schedulable)
@@ -62,7 +79,7 @@ class ScheduledBatch(Generic[RequestT]):
 
 @dataclass(frozen=True)
 class MicroBatchScheduler(Generic[RequestT]):
-    """First come, first served.
+    """Fills steps.
 
     Attributes:
         max_batch_size: Most requests that are admitted at a time.
@@ -79,51 +96,112 @@ class MicroBatchScheduler(Generic[RequestT]):
         self,
         generation: Sequence[RequestT],
         context: Sequence[RequestT],
-        waiting: deque[RequestT],
-        admit: Callable[[RequestT], bool],
+        waiting: Iterable[RequestT],
+        admit: Callable[[RequestT], Admission],
+        num_held: int = 0,
     ) -> ScheduledBatch[RequestT]:
         """Chooses the next step.
 
         Args:
             generation: Admitted requests in the generation phase.
-            context: Admitted requests in the context phase, oldest first.
-            waiting: Requests not admitted yet, oldest first. Admitted ones are taken off.
-            admit: Gives a request its blocks and sets how many tokens it still has to write.
-                False if there is no room now; nothing behind it is tried then, so that a large
-                request is not overtaken for ever.
+            context: Admitted requests in the context phase, in the order of admission.
+            waiting: Requests not admitted yet, in order.
+            admit: Lets a waiting request start if it can.
+            num_held: Admitted requests that cannot run now and are none of these; they count.
         """
         # Admission below keeps the number of running requests within the token budget, so every
         # generation request gets its token in every step.
-        budget = self.max_num_tokens - len(generation)
-        chosen: list[ScheduledRequest[RequestT]] = []
-        for request in context:
-            budget = self._give(request, budget, chosen)
-        running = len(generation) + len(context)
+        chunks = _Chunks[RequestT](self.max_num_tokens - len(generation))
+        running = len(generation) + len(context) + num_held
         most = min(self.max_batch_size, self.max_num_tokens)
-        while waiting and budget > 0 and running < most:
-            if not admit(waiting[0]):
-                break
-            budget = self._give(waiting.popleft(), budget, chosen)
-            running += 1
+
+        def admitted() -> Iterable[RequestT]:
+            nonlocal running
+            for request in waiting:
+                if chunks.left <= 0 or running >= most:
+                    return
+                outcome = admit(request)
+                if outcome is Admission.NO_ROOM:
+                    return
+                if outcome is Admission.ADMITTED:
+                    running += 1
+                    yield request
+
+        if self.enable_chunked_prefill:
+            self._split(context, admitted(), chunks)
+        else:
+            self._whole(context, admitted(), chunks)
         return ScheduledBatch(
-            context=tuple(chosen),
+            context=chunks.result(),
             generation=tuple(ScheduledRequest(request, 1) for request in generation),
         )
 
-    def _give(
-        self, request: RequestT, budget: int, chosen: list[ScheduledRequest[RequestT]]
-    ) -> int:
-        """Schedules what fits of a context request; returns the budget left.
+    def _whole(
+        self, context: Sequence[RequestT], admitted: Iterable[RequestT], chunks: _Chunks[RequestT]
+    ) -> None:
+        """Prompts in order. One that does not fit ends the step, or others would keep it out."""
+        for requests in (context, admitted):
+            for request in requests:
+                if not chunks.give_whole(request):
+                    chunks.left = 0
+                    return
 
-        A request that has to run whole and does not fit ends the step: what comes after it must
-        not keep it waiting.
-        """
-        if request.missing_items:
-            return budget
-        tokens = request.num_to_write
-        if tokens > budget:
-            if not self.enable_chunked_prefill or budget <= 0:
-                return 0
-            tokens = budget
-        chosen.append(ScheduledRequest(request, tokens))
-        return budget - tokens
+    def _split(
+        self, context: Sequence[RequestT], admitted: Iterable[RequestT], chunks: _Chunks[RequestT]
+    ) -> None:
+        """Half of the step to the first in order, what completes a prompt next, then in order."""
+        in_order = list(context)
+        if in_order:
+            first = in_order[0]
+            reserve = chunks.left - (chunks.left + 1) // 2
+            chunks.left -= reserve
+            started = chunks.give(first) > 0
+            chunks.left += reserve
+            if not started and chunks.give(first) == 0:
+                # It has to run whole and needs the step for itself: nothing more may come before.
+                chunks.left = 0
+                return
+        for request in sorted(in_order[1:], key=lambda one: one.num_to_write):
+            if not chunks.give_whole(request):
+                break
+        for request in admitted:
+            in_order.append(request)
+            if len(in_order) == 1:
+                chunks.give(request)
+            else:
+                chunks.give_whole(request)
+        for request in in_order:
+            if chunks.left > 0 and chunks.give(request) == 0 and not chunks.has(request):
+                return
+
+
+class _Chunks(Generic[RequestT]):
+    """The tokens given so far, and how many are left to give."""
+
+    def __init__(self, budget: int) -> None:
+        self.left = budget
+        self._given: dict[int, tuple[RequestT, int]] = {}
+
+    def has(self, request: RequestT) -> bool:
+        """Whether a request has a chunk."""
+        return id(request) in self._given
+
+    def give(self, request: RequestT) -> int:
+        """Makes a request's chunk as large as it may be now; returns how much it grew."""
+        _, had = self._given.get(id(request), (request, 0))
+        size = min(request.num_to_write, request.largest_chunk(had + max(self.left, 0)))
+        if size <= had:
+            return 0
+        self._given[id(request)] = (request, size)
+        self.left -= size - had
+        return size - had
+
+    def give_whole(self, request: RequestT) -> bool:
+        """Gives a request all that it has to write, if there is as much."""
+        if request.num_to_write > self.left:
+            return False
+        return self.give(request) > 0
+
+    def result(self) -> tuple[ScheduledRequest[RequestT], ...]:
+        """The chunks, in the order in which they were begun."""
+        return tuple(ScheduledRequest(*given) for given in self._given.values())

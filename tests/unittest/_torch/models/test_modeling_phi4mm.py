@@ -1,15 +1,18 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""Phi-4-multimodal against the unmodified transformers model: encoder rows, logits, longrope."""
+"""Phi-4-multimodal: rows merged as the stock model does, projection modes, crops, longrope.
+
+Logits and tokens are compared with the stock model's in test_modeling_utils.
+"""
 
 from __future__ import annotations
 
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from support.flattened import embeddings, encoded, run_flattened
 from support.media import clip, picture
 from support.reference import ReferenceModel
 from transformers import (
@@ -19,19 +22,11 @@ from transformers import (
     Phi4MultimodalForCausalLM,
 )
 
-from tensorrt_llm._torch.attention_backend import (
-    AttentionMetadata,
-    PagedKVPool,
-    SdpaAttention,
-    SequenceAttention,
-)
 from tensorrt_llm._torch.models import load_model
 from tensorrt_llm._torch.models.modeling_phi4mm import Phi4MultimodalModel
 from tensorrt_llm.inputs.data import MediaItem, ProcessedPrompt
 from tensorrt_llm.inputs.multimodal_data import AudioData, MediaHasher
 from tensorrt_llm.inputs.registry import InputProcessor, create_input_processor
-
-BLOCK = 8
 
 
 @pytest.fixture(scope="module")
@@ -71,57 +66,10 @@ ALL_KINDS: list[tuple[Any, ...]] = [
     (picture(1),),
     (SOUND,),
     (picture(2, 300, 90), AudioData(clip(2, 2.0), 16_000)),
-    (),
 ]
 
 
-def encoded(model: Phi4MultimodalModel, prompt: ProcessedPrompt) -> list[torch.Tensor]:
-    return [
-        model.encode(item.modality, item.encoder_inputs, **item.encoder_kwargs)
-        for item in prompt.items
-    ]
-
-
-def embeddings(model: Phi4MultimodalModel, prompt: ProcessedPrompt) -> torch.Tensor:
-    embeds = model.embedding(torch.from_numpy(prompt.token_ids).long())
-    for item, rows in zip(prompt.items, encoded(model, prompt), strict=True):
-        for run, part in zip(item.runs, rows.split([r.length for r in item.runs]), strict=True):
-            embeds[run.position : run.position + run.length] = part
-    return embeds
-
-
-@torch.no_grad()
-def run_flattened(model: Phi4MultimodalModel, sequences: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Logits of whole sequences of embeddings, run as one flattened batch."""
-    lengths = [len(sequence) for sequence in sequences]
-    counts = [-(-length // BLOCK) for length in lengths]
-    pool = PagedKVPool.allocate(
-        num_layers=model.num_layers,
-        num_blocks=sum(counts),
-        tokens_per_block=BLOCK,
-        num_kv_heads=model.num_kv_heads,
-        head_dim=model.head_dim,
-        dtype=model.dtype,
-        device=model.device,
-    )
-    # Blocks are handed out backwards, so that no order can be taken for granted.
-    tables = torch.arange(sum(counts)).flip(0).split(counts)
-    positions = [torch.arange(length) for length in lengths]
-    slots = [
-        table[place // BLOCK] * BLOCK + place % BLOCK
-        for table, place in zip(tables, positions, strict=True)
-    ]
-    starts = [0, *accumulate(lengths)]
-    attention = tuple(
-        SequenceAttention(start, length, length, table)
-        for start, length, table in zip(starts, lengths, tables, strict=False)
-    )
-    metadata = AttentionMetadata(pool, torch.cat(slots), attention, SdpaAttention())
-    hidden = model.forward(torch.cat(sequences), torch.cat(positions), metadata)
-    return list(model.logits(hidden).split(lengths))
-
-
-@pytest.mark.parametrize("media", ALL_KINDS[:3])
+@pytest.mark.parametrize("media", ALL_KINDS)
 def test_rows_are_those_of_the_stock_model(
     model: Phi4MultimodalModel,
     reference: ReferenceModel,
@@ -163,39 +111,6 @@ def test_projection_modes_differ_and_the_encoder_alone_decides(
     )
     assert torch.equal(speech, again)
     assert (speech - vision).abs().max() > 0.05
-
-
-def test_an_unknown_modality_is_refused(model: Phi4MultimodalModel) -> None:
-    with pytest.raises(ValueError, match="no encoder for 'video'"):
-        model.encode("video", {})
-
-
-@pytest.mark.parametrize("media", ALL_KINDS)
-def test_logits_and_tokens_are_those_of_stock_generate(
-    model: Phi4MultimodalModel,
-    reference: ReferenceModel,
-    processor: InputProcessor,
-    media: tuple[Any, ...],
-) -> None:
-    prompt = ask(processor, *media)
-    expected = reference.greedy(prompt, 6)
-    embeds = embeddings(model, prompt)
-    tokens: list[int] = []
-    for step in range(6):
-        logits = run_flattened(model, [embeds])[0][-1]
-        assert (logits - expected.logits[step]).abs().max() < 1e-4
-        tokens.append(int(logits.argmax()))
-        embeds = torch.cat([embeds, model.embedding(torch.tensor(tokens[-1:]))])
-    assert tokens == expected.tokens
-
-
-def test_neighbours_in_a_batch_change_nothing(
-    model: Phi4MultimodalModel, processor: InputProcessor
-) -> None:
-    sequences = [embeddings(model, ask(processor, *media)) for media in ALL_KINDS]
-    together = run_flattened(model, sequences)
-    for sequence, logits in zip(sequences, together, strict=True):
-        assert (run_flattened(model, [sequence])[0] - logits).abs().max() < 1e-4
 
 
 def longrope_config(limit: int) -> Phi4MultimodalConfig:

@@ -1,0 +1,88 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""The loop of issue 14125 over real HTTP for the families that take one kind of media only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.chat_oracle import ChatOracle, content_json
+from support.checkpoints import build_checkpoint
+from support.media import clip, picture
+from support.reference import ReferenceModel
+from support.server import Server
+
+QUESTION = "What is this, and how can you tell? Please answer briefly."
+REPEATS = 5
+ANSWER = 12
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server of one family, what it must report, and what it must answer."""
+
+    kind: str
+    server: Server
+    oracle: ChatOracle
+    reference: ReferenceModel
+
+    def media(self, seed: int) -> Any:
+        """Payloads of one length, whatever the seed."""
+        return clip(seed, 16.0) if self.kind == "audio" else picture(seed, 300, 200)
+
+    def check(self, *parts: Any) -> int:
+        """Asks, compares everything with the oracles, and gives the cached tokens."""
+        message = ("user", parts)
+        expected = self.oracle.expect(message)
+        prompt = self.oracle.prompt(message)
+        answer = self.reference.greedy(prompt, ANSWER).tokens
+        reply = self.server.chat(content_json(*parts), max_tokens=ANSWER, ignore_eos=True)
+        assert reply.status == 200, reply.error
+        assert (reply.usage or {})["prompt_tokens"] == len(prompt)
+        assert reply.cached == expected
+        assert reply.text == self.oracle.make.tokenizer.decode(answer, skip_special_tokens=True)
+        self.oracle.seen(message, generated=answer[:-1])
+        return reply.cached
+
+
+@pytest.fixture(scope="module", params=["qwen2_audio", "qwen2_vl", "qwen2_5_vl", "idefics3"])
+def served(request: pytest.FixtureRequest, checkpoint_root: Path, start_servers: Any) -> Served:
+    checkpoint = build_checkpoint(request.param, checkpoint_root)
+    server = start_servers({request.param: [str(checkpoint), "--max_seq_len", "4096"]})
+    kind = "audio" if request.param == "qwen2_audio" else "image"
+    reference = ReferenceModel(checkpoint)
+    return Served(kind, server[request.param], ChatOracle(checkpoint), reference)
+
+
+def test_repeats_succeed_and_come_from_the_cache(served: Served) -> None:
+    media = served.media(1)
+    message = ("user", [QUESTION, media])
+    cached = [served.check(QUESTION, media) for _ in range(REPEATS)]
+    assert cached == [0, *[len(served.oracle.prompt(message)) - 1] * (REPEATS - 1)]
+
+
+def test_other_media_of_equal_length_share_only_what_stands_before(served: Served) -> None:
+    first, second = served.media(2), served.media(3)
+    prompts = [served.oracle.prompt(("user", [QUESTION, media])) for media in (first, second)]
+    assert prompts[0].token_ids.tolist() == prompts[1].token_ids.tolist()
+    served.check(QUESTION, first)
+    assert served.check(QUESTION, second) == prompts[1].items[0].runs[0].position
+    assert served.check(QUESTION, first) == len(prompts[0]) - 1
+    # Two of them in one request: the first is found, whatever follows.
+    assert served.check(QUESTION, first, " and ", second) > prompts[0].items[0].runs[0].position
+
+
+def test_a_modality_that_the_model_does_not_take_is_named_with_those_it_takes(
+    served: Served,
+) -> None:
+    wrong = picture(1) if served.kind == "audio" else clip(1)
+    other = "image" if served.kind == "audio" else "audio"
+    reply = served.server.chat(content_json(QUESTION, wrong))
+    assert reply.status == 400 and reply.error is not None
+    message = str(reply.error)
+    assert f"this model does not take {other}; it takes: text, {served.kind}" in message
+    assert "messages[0].content[1]" in message
+    served.check("Nothing is wrong now.")
