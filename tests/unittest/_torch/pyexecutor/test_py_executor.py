@@ -5,17 +5,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from support.engine import assert_idle, deferred, running, start, wait_until
+from support.engine import assert_idle, deferred, held, running, start, wait_until
 from support.media import clip, picture
 from support.prompts import PromptMaker
 from support.reference import ReferenceModel
 
-from tensorrt_llm.errors import EngineError, EngineStoppedError, MediaError
+from tensorrt_llm.errors import DeadlineExceededError, EngineError, EngineStoppedError, MediaError
 
 NEW = 5
 IMAGE, AUDIO = "<|image|>", "<|audio|>"
@@ -86,17 +87,17 @@ def test_others_go_on_while_one_waits(phi4mm_checkpoint, make, reference) -> Non
     quick = [make(f"<|user|>{IMAGE} quick {n}{TAIL}", picture(4 + n)) for n in range(3)]
     door = Door(opened=False)
     with running(phi4mm_checkpoint) as executor:
-        held = start(executor, deferred(slow, door), NEW)
+        one = start(executor, deferred(slow, door), NEW)
         wait_until(lambda: waiting(executor) == 1, "the request waits for its item")
         for prompt in (*quick, deferred(quick[0]), make("<|user|>Words." + TAIL)):
             result = start(executor, prompt, NEW).result(timeout=60)
             assert result.outputs[0].token_ids == reference.greedy(prompt, NEW).tokens
-        assert not held.finished and waiting(executor) == 1
+        assert not one.finished and waiting(executor) == 1
         executor.iteration_stats()
         assert executor.snapshot()["numActiveRequests"] == 1
         assert executor.iteration_stats() == [], "a loop with nothing to run does not run"
         door.gate.set()
-        assert held.result().outputs[0].token_ids == reference.greedy(slow, NEW).tokens
+        assert one.result().outputs[0].token_ids == reference.greedy(slow, NEW).tokens
         assert_idle(executor)
 
 
@@ -144,10 +145,10 @@ def test_cancelling_a_request_that_waits_frees_it_at_once(
     prompt = make(f"<|user|>{IMAGE}?{TAIL}", picture(7))
     door = Door(opened=False)
     with running(phi4mm_checkpoint) as executor:
-        held = start(executor, deferred(prompt, door), NEW)
+        one = start(executor, deferred(prompt, door), NEW)
         wait_until(lambda: waiting(executor) == 1, "the request waits for its item")
-        held.abort()
-        assert held.result(timeout=30).outputs[0].finish_reason == "cancelled"
+        one.abort()
+        assert one.result(timeout=30).outputs[0].finish_reason == "cancelled"
         assert_idle(executor)
         door.gate.set()  # what comes late is for nobody
         result = start(executor, prompt, NEW).result()
@@ -155,12 +156,65 @@ def test_cancelling_a_request_that_waits_frees_it_at_once(
         assert_idle(executor)
 
 
+def test_the_deadline_of_a_request_that_waits_is_kept(phi4mm_checkpoint, make) -> None:
+    door = Door(opened=False)
+    with running(phi4mm_checkpoint) as executor:
+        prompt = deferred(make(f"<|user|>{IMAGE}{TAIL}", picture(9)), door)
+        began = time.monotonic()
+        with pytest.raises(DeadlineExceededError):
+            start(executor, prompt, NEW, timeout=1.2).result(timeout=30)
+        assert 1.2 <= time.monotonic() - began < 1.9, "a loop with nothing to run keeps it too"
+        door.gate.set()
+        assert_idle(executor)
+
+
+def test_equals_of_a_request_that_waits_have_the_item_prepared_once(
+    phi4mm_checkpoint, make, reference
+) -> None:
+    prompt = make(f"<|user|>{IMAGE} and some words{TAIL}", picture(10))
+    door = Door(opened=False)
+    with running(phi4mm_checkpoint) as executor:
+        with held(executor):
+            results = [start(executor, deferred(prompt, door), NEW) for _ in range(8)]
+        wait_until(lambda: waiting(executor) == 1, "the first waits for its item")
+        # The first gives up; the next asks, for the door has no memory of it.
+        results[0].abort()
+        wait_until(lambda: len(door.asked) == 2, "the next asks")
+        door.gate.set()
+        expected = reference.greedy(prompt, NEW).tokens
+        assert [one.result().outputs[0].token_ids for one in results[1:]] == [expected] * 7
+        assert door.asked == [0, 0]
+        state = assert_idle(executor)
+        assert state["multimodalStats"]["encoderRuns"]["image"] == 1
+
+
+def test_a_pause_while_waiting_for_an_item_loses_nothing(
+    phi4mm_checkpoint, make, reference
+) -> None:
+    """Its blocks go to one before it; admitted again, it asks again."""
+    prompt = make(f"<|user|>{IMAGE}{TAIL}", picture(11))
+    lead = make("<|user|>Go on, and on. " + TAIL)
+    count = 32 * 16 - len(lead)
+    options = {"scheduler_config": {"capacity_scheduler_policy": "MAX_UTILIZATION"}}
+    door = Door(opened=False)
+    with running(phi4mm_checkpoint, kv_max_tokens=32 * 16, **options) as executor:
+        first = start(executor, lead, count)
+        second = start(executor, deferred(prompt, door), NEW)
+        wait_until(lambda: waiting(executor) == 1, "it waits for its item")
+        wait_until(lambda: executor.snapshot()["numPausedRequests"] == 1, "it is paused")
+        assert waiting(executor) == 0
+        door.gate.set()
+        assert first.result().outputs[0].length == count
+        assert second.result().outputs[0].token_ids == reference.greedy(prompt, NEW).tokens
+        assert_idle(executor)
+
+
 def test_stopping_ends_a_request_that_waits(phi4mm_checkpoint, make) -> None:
     door = Door(opened=False)
     with running(phi4mm_checkpoint) as executor:
-        held = start(executor, deferred(make(f"<|user|>{IMAGE}{TAIL}", picture(8)), door), NEW)
+        one = start(executor, deferred(make(f"<|user|>{IMAGE}{TAIL}", picture(8)), door), NEW)
         wait_until(lambda: waiting(executor) == 1, "the request waits for its item")
         executor.shutdown()
         with pytest.raises(EngineStoppedError):
-            held.result(timeout=30)
+            one.result(timeout=30)
         door.gate.set()
