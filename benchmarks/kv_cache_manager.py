@@ -13,8 +13,8 @@ one, or half full. Each answer is checked in the same run. The figure is the bes
 time: on a shared machine the others are noise.
 
 Rivals get the same requests, one by one as their engines take them, where ``make peers`` has made
-their environments, and are "not run" otherwise. Ours is timed again before and after each, so that
-a ratio compares figures of the same minutes.
+their environments, and are "not run" otherwise. Rounds of ours and of theirs take turns, so that a
+ratio compares figures of the same minutes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import numpy as np
 if __package__ in (None, ""):  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.rivals import ROOT, RivalFailed, ask, interpreter
+from benchmarks.rivals import ROOT, ROUNDS, Rival, RivalFailed, interpreter
 from benchmarks.shared_prefix import (
     IMAGE_POSITION,
     IMAGE_ROWS,
@@ -191,7 +191,7 @@ def cpp_requests_per_s(pool_blocks: int, seconds: float) -> int | None:
 
 
 def rivals(seconds: float) -> list[dict[str, Any]]:
-    """Each rival's figures beside ours of the same minutes; a row without where none are."""
+    """Each rival's figures and ours between them; a row without where a rival did not run."""
     found: list[dict[str, Any]] = []
     for name in RIVALS:
         none = {"name": name, "version": None, "requests_per_s": None}
@@ -199,28 +199,34 @@ def rivals(seconds: float) -> list[dict[str, Any]]:
         if python is None:
             found.append({**none, "what": "not run: its environment is absent (make peers)"})
             continue
-        ours = [measure_rival_pool(seconds)]
-        options = ["--blocks", str(RIVAL_POOL), "--seconds", str(seconds * 2)]
         try:
-            told = ask(python, f"benchmarks.rival_{name.lower()}", *options)
+            found += beside(name, python, seconds)
         except RivalFailed as failure:
             found.append({**none, "what": f"not run: {failure}"})
-            continue
-        ours.append(measure_rival_pool(seconds))
-        for row in told["rows"]:
-            best = max(figures[row["events"]] for figures in ours)
-            ratio = round(best / row["requests_per_s"], 2)
-            found.append(
-                {"name": name, "version": told["version"], **row, "ours": best, "ratio": ratio}
-            )
     return found
 
 
-def measure_rival_pool(seconds: float) -> dict[bool, float]:
-    """Our requests a second where rivals are measured, by whether events are on, and then read."""
-    return {
-        on: measure(RIVAL_POOL, on, True, seconds, BATCH, on).requests_per_s for on in (False, True)
+def beside(name: str, python: Path, seconds: float) -> list[dict[str, Any]]:
+    """One rival's figures; rounds of ours and rounds of the rival take turns."""
+    timers = {events: BestHundredth(seconds) for events in ("off", "on", "read")}
+    ours = {
+        events: Workload(RIVAL_POOL, events != "off", BATCH, events == "read") for events in timers
     }
+    for workload in ours.values():
+        workload.fill(evicting=True)
+    options = ["--blocks", str(RIVAL_POOL), "--seconds", str(seconds)]
+    with Rival(python, f"benchmarks.rival_{name.lower()}", *options) as rival:
+        for _ in range(ROUNDS):
+            for events, timer in timers.items():
+                timer.add_round(ours[events].run, ROUNDS)
+            rival.round()
+    rows = []
+    for row in rival.told["rows"]:
+        rate = round(BATCH / timers[row["events"]].best)
+        ratio = round(rate / row["requests_per_s"], 2)
+        version = rival.told["version"]
+        rows.append({"name": name, "version": version, **row, "ours": rate, "ratio": ratio})
+    return rows
 
 
 def machine() -> dict[str, Any]:
@@ -253,8 +259,7 @@ def say_rival(row: dict[str, Any]) -> None:
     """One line for people."""
     line = f"{row['name']:>6} {row['version'] or ''}  "
     if row["requests_per_s"] is not None:
-        events = "on" if row["events"] else "off"
-        line += f"events {events:>3}  {row['requests_per_s']:>9,.0f} requests/s  "
+        line += f"events {row['events']:>4}  {row['requests_per_s']:>9,.0f} requests/s  "
         line += f"ours {row['ours']:>9,.0f}  {row['ratio']:>6.1f}x  "
     click.echo(line + row["what"], err=True)
 
@@ -277,12 +282,12 @@ def main(pools: tuple[int, ...], seconds: float, json_file: Path | None) -> None
     for pool, events, evicting, batch, reader in [*jobs, *extra]:
         rows.append(measure(pool, events, evicting, seconds, batch, reader))
         say(rows[-1])
-    beside = rivals(seconds)
-    for rival in beside:
+    others = rivals(seconds)
+    for rival in others:
         say_rival(rival)
     result = {
         "rows": [asdict(row) for row in rows],
-        "rivals": beside,
+        "rivals": others,
         "cpp_requests_per_s": cpp_requests_per_s(100_000, seconds),
         "machine": machine(),
         "versions": {

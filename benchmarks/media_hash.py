@@ -44,7 +44,7 @@ from rich.table import Table
 if __package__ in (None, ""):  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.rivals import RivalFailed, ask, interpreter
+from benchmarks.rivals import Rival, RivalFailed, interpreter
 
 MIB = 2**20
 SEED = 7
@@ -158,14 +158,16 @@ def vllm_rates(python: str | None, seconds: float) -> dict[str, Any]:
         click.echo("vLLM not run: its environment is absent (make peers)", err=True)
         return {}
     try:
-        return ask(chosen, "benchmarks.media_hash", "--inside-vllm", "--seconds", str(seconds))
+        options = ["--inside-vllm", "--seconds", str(seconds)]
+        with Rival(chosen, "benchmarks.media_hash", *options) as rival:
+            return rival.told
     except RivalFailed as failure:
         click.echo(f"vLLM not run: {failure}", err=True)
         return {}
 
 
 def inside_vllm(seconds: float) -> None:
-    """Runs in vLLM's environment; prints the rates as the last line."""
+    """Runs in vLLM's environment; prints the rates."""
     import vllm
     from vllm.multimodal.hasher import MultiModalHasher
 

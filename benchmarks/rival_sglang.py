@@ -3,12 +3,12 @@
 # ruff: noqa: E402 - its imports need what is installed above them
 """SGLang's Rust prefix tree at the work of `kv_cache_manager.py`; run by SGLang's own Python.
 
-    build/rivals/sglang/bin/python -m benchmarks.rival_sglang [--blocks N] [--seconds S]
+    echo | build/rivals/sglang/bin/python -m benchmarks.rival_sglang [--blocks N] [--seconds S]
 
 Timed is what its cache does with the tree for a request: match, lock what was found, evict what the
-request's new pages need, insert, unlock, and with events on take them. Its pool of slots and its
-request table are left out. Media has no place in its key: the rows of an image are tokens made from
-the image's hash, which is not timed.
+request's new pages need, insert, unlock, and where events are read take them. Its pool of slots and
+its request table are left out. Media has no place in its key: the rows of an image are tokens made
+from the image's hash, which is not timed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from sglang.srt.mem_cache.radix_cache import RadixKey
 from sglang.srt.mem_cache.rust_tree_core.adapter import RustUnifiedTreeCore
 from sglang.srt.mem_cache.unified_cache.component_type import ComponentType
 
-from benchmarks.rivals import answer
+from benchmarks.rivals import Figure, answer
 from benchmarks.shared_prefix import (
     IMAGE_POSITION,
     IMAGE_ROWS,
@@ -47,7 +47,6 @@ from benchmarks.shared_prefix import (
     SHARED_TOKENS,
     TOKENS_PER_BLOCK,
     VOCABULARY,
-    BestHundredth,
     Prompts,
 )
 
@@ -57,7 +56,7 @@ FULL = ComponentType.FULL
 class Workload:
     """A tree and requests for it."""
 
-    def __init__(self, blocks: int, events: bool) -> None:
+    def __init__(self, blocks: int, events: str) -> None:
         self.tree = RustUnifiedTreeCore(
             CacheInitParams(
                 disable=False,
@@ -65,7 +64,7 @@ class Workload:
                 token_to_kv_pool_allocator=None,
                 page_size=TOKENS_PER_BLOCK,
                 tree_components=(FULL,),
-                enable_kv_cache_events=events,
+                enable_kv_cache_events=events != "off",
             )
         )
         self.capacity = blocks * TOKENS_PER_BLOCK
@@ -85,12 +84,12 @@ class Workload:
     def fill(self) -> None:
         """Brings the tree to where every new page evicts one."""
         while self.cached + OWN_TOKENS <= self.capacity:
-            self.run()
+            self.turn()
         self.full = True
         gc.collect()
         gc.freeze()
 
-    def run(self) -> float:
+    def turn(self) -> float:
         """Seconds for one request."""
         chosen, drawn = self.prompts.draw(1)
         ids = drawn[0].astype(np.int64)
@@ -108,15 +107,16 @@ class Workload:
             step = tree.resume_insert()
         tree.end_insert()
         tree.dec_lock_ref(found.last_device_node, lock.to_dec_params())
-        happened = tree.take_events() if self.events else None
+        happened = tree.take_events() if self.events == "read" else []
         end = clock()
+        happened = happened or tree.take_events()
         if self.full and (found.device_prefix_len, evicted) != (SHARED_TOKENS, OWN_TOKENS):
             raise RuntimeError(
                 f"{found.device_prefix_len} cached and {evicted} evicted tokens, "
                 f"expected {SHARED_TOKENS} and {OWN_TOKENS}"
             )
-        if happened is not None and not happened:
-            raise RuntimeError("no events though they are on")
+        if bool(happened) != (self.events != "off"):
+            raise RuntimeError(f"{len(happened)} events though they are {self.events}")
         return end - start
 
     def evict(self, tokens: int) -> int:
@@ -144,27 +144,15 @@ class Workload:
         return step.tracker.get(FULL, 0)
 
 
-def figure(blocks: int, seconds: float, events: bool) -> dict[str, Any]:
-    """The rate with events on or off."""
-    workload = Workload(blocks, events)
-    workload.fill()
-    timer = BestHundredth(seconds)
-    while timer.running:
-        timer.add(workload.run())
-    return {
-        "what": "Rust prefix tree, pages of 32",
-        "events": events,
-        "requests_per_s": round(1 / timer.best),
-    }
-
-
-def measure(blocks: int, seconds: float) -> dict[str, Any]:
+def prepare(blocks: int) -> list[Figure]:
     """With events first, where every page has a name as ours has."""
-    return {
-        "version": importlib.metadata.version("sglang"),
-        "rows": [figure(blocks, seconds, events) for events in (True, False)],
-    }
+    figures = []
+    for events in ("read", "on", "off"):
+        workload = Workload(blocks, events)
+        workload.fill()
+        figures.append(Figure("Rust prefix tree, pages of 32", events, workload.turn))
+    return figures
 
 
 if __name__ == "__main__":
-    answer(measure)
+    answer(importlib.metadata.version("sglang"), prepare)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """vLLM's KVCacheManager at the work of `kv_cache_manager.py`; run by vLLM's own Python.
 
-    build/rivals/vllm/bin/python -m benchmarks.rival_vllm [--blocks N] [--seconds S]
+    echo | build/rivals/vllm/bin/python -m benchmarks.rival_vllm [--blocks N] [--seconds S]
 
 Timed is what its engine core does with a request: it makes a Request of what the front end sent,
 which hashes the blocks, looks for cached blocks, allocates (and thereby caches) the others, frees.
@@ -13,7 +13,6 @@ from __future__ import annotations
 import gc
 import time
 from itertools import count
-from typing import Any
 
 import torch
 import vllm
@@ -26,14 +25,13 @@ from vllm.v1.engine import EngineCoreRequest
 from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
 from vllm.v1.request import Request
 
-from benchmarks.rivals import answer
+from benchmarks.rivals import Figure, answer
 from benchmarks.shared_prefix import (
     IMAGE_POSITION,
     IMAGE_ROWS,
     OWN_BLOCKS,
     SHARED_TOKENS,
     TOKENS_PER_BLOCK,
-    BestHundredth,
     Prompts,
 )
 
@@ -41,7 +39,7 @@ from benchmarks.shared_prefix import (
 class Workload:
     """A manager and requests for it."""
 
-    def __init__(self, blocks: int, hash_name: str, events: bool) -> None:
+    def __init__(self, blocks: int, hash_name: str, events: str) -> None:
         spec = FullAttentionSpec(
             block_size=TOKENS_PER_BLOCK, num_kv_heads=8, head_size=128, dtype=torch.bfloat16
         )
@@ -53,11 +51,9 @@ class Workload:
             scheduler_block_size=TOKENS_PER_BLOCK,
             hash_block_size=TOKENS_PER_BLOCK,
             log_stats=True,
-            enable_kv_cache_events=events,
+            enable_kv_cache_events=events != "off",
         )
-        hash_function = get_hash_fn_by_name(hash_name)
-        init_none_hash(hash_function)
-        self.hasher = get_request_block_hasher(TOKENS_PER_BLOCK, hash_function)
+        self.hasher = get_request_block_hasher(TOKENS_PER_BLOCK, get_hash_fn_by_name(hash_name))
         self.blocks = blocks
         self.events = events
         self.prompts = Prompts()
@@ -73,7 +69,7 @@ class Workload:
     def fill(self) -> None:
         """Brings the pool to where every new block evicts one."""
         while self.cached < self.blocks:
-            self.run()
+            self.turn()
         self.full = True
         # As its engine does before it serves.
         gc.collect()
@@ -102,8 +98,12 @@ class Workload:
             data_parallel_rank=None,
         )
 
-    def run(self) -> tuple[float, float]:
-        """Seconds for one request, and for what of it is the manager's."""
+    def turn(self) -> float:
+        """Seconds for one request."""
+        return sum(self.parts())
+
+    def parts(self) -> tuple[float, float]:
+        """Seconds for the making of one request, and for what the manager does with it."""
         sent, manager, clock = self.request(), self.manager, time.perf_counter
         start = clock()
         request = Request.from_engine_core_request(sent, self.hasher)
@@ -111,47 +111,39 @@ class Workload:
         found, cached, _ = manager.get_computed_blocks(request)
         given = manager.allocate_slots(request, request.num_tokens - cached, cached, found)
         manager.free(request)
-        happened = manager.take_events() if self.events else None
+        happened = manager.take_events() if self.events == "read" else []
         end = clock()
+        happened = happened or manager.take_events()
         if given is None or (self.full and cached != SHARED_TOKENS):
             raise RuntimeError(f"{cached} cached tokens, expected {SHARED_TOKENS}")
-        if self.full and happened is not None:
+        # Every request brings new blocks; that no more are cached shows that as many were evicted.
+        if self.full and self.cached != self.blocks:
+            raise RuntimeError(f"{self.cached} blocks cached, expected {self.blocks}")
+        if self.full and self.events != "off":
             removed = sum(
                 len(e.block_hashes) for e in happened if type(e).__name__ == "BlockRemoved"
             )
             if removed != OWN_BLOCKS:
                 raise RuntimeError(f"events name {removed} evicted blocks, expected {OWN_BLOCKS}")
-        return end - start, end - made
+        return made - start, end - made
 
 
-def figures(blocks: int, seconds: float, hash_name: str, events: bool) -> list[dict[str, Any]]:
-    """Figures with and without the making of the request."""
-    workload = Workload(blocks, hash_name, events)
-    workload.fill()
-    whole, manager = BestHundredth(seconds), BestHundredth(seconds)
-    while whole.running:
-        spent, in_manager = workload.run()
-        whole.add(spent)
-        manager.add(in_manager)
-    # Every request brought new blocks; that no more are cached shows that as many were evicted.
-    if workload.cached != blocks:
-        raise RuntimeError(f"{workload.cached} blocks cached, expected {blocks}")
-    return [
-        {"what": what, "events": events, "requests_per_s": round(1 / timer.best)}
-        for what, timer in (
-            (f"KVCacheManager and Request with its {hash_name} block hashes", whole),
-            ("KVCacheManager alone, the hashes given", manager),
-        )
+def prepare(blocks: int) -> list[Figure]:
+    """The default hash first, the manager alone, the faster hash, the default with events."""
+    # Once, for all workloads of the process begin their chains of hashes with it.
+    init_none_hash(get_hash_fn_by_name("sha256"))
+    filled = {}
+    for hash_name, events in (("sha256", "off"), ("xxhash", "off"), ("sha256", "read")):
+        filled[hash_name, events] = workload = Workload(blocks, hash_name, events)
+        workload.fill()
+    whole = [
+        Figure(f"KVCacheManager and Request with its {hash_name} block hashes", events, work.turn)
+        for (hash_name, events), work in filled.items()
     ]
-
-
-def measure(blocks: int, seconds: float) -> dict[str, Any]:
-    """The default hash first; the faster one; the default with events."""
-    plain = figures(blocks, seconds, "sha256", False)
-    fast = figures(blocks, seconds, "xxhash", False)
-    events = figures(blocks, seconds, "sha256", True)
-    return {"version": vllm.__version__, "rows": [*plain, fast[0], events[0]]}
+    plain = filled["sha256", "off"]
+    alone = Figure("KVCacheManager alone, the hashes given", "off", lambda: plain.parts()[1])
+    return [whole[0], alone, *whole[1:]]
 
 
 if __name__ == "__main__":
-    answer(measure)
+    answer(vllm.__version__, prepare)

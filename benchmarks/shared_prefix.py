@@ -9,6 +9,8 @@ rival's interpreter imports it too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 TOKENS_PER_BLOCK = 32
@@ -77,3 +79,10 @@ class BestHundredth:
         if self._part > self._seconds / 100:
             self.best = min(self.best, self._part / self._turns_in_part)
             self._part, self._turns_in_part = 0.0, 0
+
+    def add_round(self, turn: Callable[[], float], rounds: int) -> None:
+        """Takes turns, each of which gives its seconds, for one of so many rounds."""
+        self._part, self._turns_in_part = 0.0, 0
+        end = self._total + self._seconds / rounds
+        while self._total < end:
+            self.add(turn())

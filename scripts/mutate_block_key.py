@@ -155,7 +155,12 @@ MUTATIONS = (
         "",
     ),
     Mutation("freed without keeping", LIFETIME, "!ending.keep && mPolicy", "false && mPolicy"),
-    Mutation("fork: copy of what is written", LIFETIME, "; numWritten != 0)", "; numWritten < 0)"),
+    Mutation(
+        "fork: copy of what is written",
+        LIFETIME,
+        "    if (tailTokens != 0)",
+        "    if (tailTokens < 0)",
+    ),
     Mutation(
         "fork: written blocks only are shared",
         LIFETIME,

@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.rivals import RivalFailed, ask, rivals_dir
+from benchmarks.rivals import Rival, RivalFailed, rivals_dir
 
 # The interpreter below any active environment.
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
@@ -128,7 +128,8 @@ def make(peer: Peer) -> bool:
         if peer.alone:
             run(*pip, "--no-deps", *peer.alone)
         peer.repair(python, next(folder.glob("lib/python*/site-packages")))
-        told = ask(python, peer.script, "--blocks", "2000", "--seconds", "0.1")
+        with Rival(python, peer.script, "--blocks", "2000", "--seconds", "0.1") as rival:
+            rival.round()
     except (subprocess.CalledProcessError, OSError, ValueError, StopIteration) as error:
         say(f"{peer.name}: {error}")
         return False
@@ -136,7 +137,7 @@ def make(peer: Peer) -> bool:
         say(f"{peer.name} was installed, but {failure}")
         return False
     stamp.write_text(content)
-    say(f"{peer.name} {told['version']} is ready: {folder}")
+    say(f"{peer.name} {rival.told['version']} is ready: {folder}")
     return True
 
 

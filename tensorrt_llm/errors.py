@@ -108,7 +108,7 @@ class ConfigurationError(TrtllmError, ValueError):
 
 
 class QueueFullError(TrtllmError):
-    """The waiting queue is at its bound."""
+    """As much waits as may: requests for the engine, or files for a process that decodes them."""
 
 
 class DeadlineExceededError(TrtllmError):

@@ -72,10 +72,10 @@ struct Options
     std::int64_t window{0}; //!< tokens; 0 for no window pool
 };
 
-//! Room for a batch whose every block is new.
+//! Room for what the families share to outlive batches that do not ask for it.
 BlockId windowBlocks(Options const& options)
 {
-    return static_cast<BlockId>((options.batch + 1) * static_cast<std::size_t>(kPromptLength / kTokensPerBlock));
+    return static_cast<BlockId>(4 * options.batch * static_cast<std::size_t>(kPromptLength / kTokensPerBlock));
 }
 
 KvCacheManagerConfig makeConfig(Options const& options)

@@ -52,7 +52,7 @@ PlaceholderText: TypeAlias = Callable[[str], str]
 
 # What a template raises over messages that it was not made for: its own complaints, and Python's
 # where it treats a list as a string.
-_TEMPLATE_FAILURES = (TemplateError, TypeError, ValueError)
+_TEMPLATE_FAILURES = (TemplateError, TypeError, ValueError, RecursionError)
 
 
 def render_chat(

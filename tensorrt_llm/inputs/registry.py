@@ -147,6 +147,14 @@ class InputProcessor(ABC):
         self.tokenizer = tokenizer
         self._hasher = hasher
         self._tokenize = PromptTokenizer(tokenizer)
+        self.read_settings()
+
+    def read_settings(self) -> None:  # noqa: B027 - a family without settings reads none
+        """Reads the checkpoint's processor settings: once, the last step of making a processor.
+
+        Raises:
+            ConfigurationError: If they are missing, or do not fit the encoder.
+        """
 
     @abstractmethod
     def placeholder_token_id(self, modality: str) -> int:

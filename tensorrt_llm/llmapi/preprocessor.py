@@ -192,13 +192,13 @@ class Preprocessor:
             return None
         try:
             return MediaMemo.prompt_key(
-                [{name: _plain(value) for name, value in message.items()} for message in messages],
+                [_as_seen(dict(message)) for message in messages],
                 options.add_generation_prompt,
                 options.add_special_tokens,
-                options.template_kwargs,
+                _as_seen(dict(options.template_kwargs or {})),
                 scope=scope,
             )
-        except MediaError:
+        except (MediaError, RecursionError):
             # A value that the template may know what to do with, and we do not.
             return None
 
@@ -221,15 +221,26 @@ class Preprocessor:
                 )
 
 
-def _plain(value: Any) -> Any:
-    """Content of a message as plain values: parts as (modality, item) or (text,)."""
-    if isinstance(value, str) or not isinstance(value, Sequence):
+_SCALARS = (type(None), bool, int, float, str, bytes)
+
+
+def _as_seen(value: Any) -> Any:
+    """A value with all that a template may write of it: a list that begins with its kind.
+
+    Templates see the order of keys, and write equal values of different types differently.
+
+    Raises:
+        MediaError: If there is a value of a type in it whose looks are not known.
+    """
+    kind = type(value)
+    if kind in _SCALARS:
         return value
-    return [
-        (part.text,)
-        if isinstance(part, TextPart)
-        else (part.modality, part.item)
-        if isinstance(part, MediaPart)
-        else part
-        for part in value
-    ]
+    if kind is TextPart:
+        return ["TextPart", value.text]
+    if kind is MediaPart:
+        return ["MediaPart", value.modality, value.item]
+    if kind is dict:
+        return ["dict", *(_as_seen(one) for pair in value.items() for one in pair)]
+    if kind in (list, tuple):
+        return [kind.__name__, *(_as_seen(one) for one in value)]
+    raise MediaError(f"what a template writes of a {kind.__name__} is not known")

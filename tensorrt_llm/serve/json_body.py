@@ -16,7 +16,7 @@ from typing import Any
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic_core import from_json
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from tensorrt_llm.errors import RequestError
@@ -73,18 +73,34 @@ class _DirectCall:
 
     @classmethod
     def of(cls, route: APIRoute) -> _DirectCall | None:
-        taken = inspect.signature(route.endpoint, eval_str=True).parameters
+        """How to call a route's endpoint; None if only the framework can.
+
+        Whatever an endpoint returns but a response, the framework would make one of.
+        """
+        signature = inspect.signature(route.endpoint, eval_str=True)
+        taken = signature.parameters
         kinds = [parameter.annotation for parameter in taken.values()]
-        if len(kinds) != 2 or kinds[1] is not Request or not inspect.isclass(kinds[0]):
+        if len(kinds) != 2 or kinds[1] is not Request or not _is_a(kinds[0], BaseModel):
             return None
-        return cls(kinds[0], *taken) if issubclass(kinds[0], BaseModel) else None
+        if not inspect.iscoroutinefunction(route.endpoint):
+            return None
+        return cls(kinds[0], *taken) if _is_a(signature.return_annotation, Response) else None
 
     async def arguments(self, http: Request) -> dict[str, Any] | None:
-        """The arguments, or None if they cannot be made of this request."""
+        """The arguments, or None if they cannot be made of this request.
+
+        Raises:
+            HTTPException: If a middleware refuses the body.
+        """
         if http.headers.get("content-type") != "application/json":
             return None
         try:
             body = self.model.model_validate(await http.json())
-        except (ValueError, RequestError):
+        except (ValueError, RequestError, RecursionError, ClientDisconnect):
+            # The framework meets it again, and has the words.
             return None
         return {self.body: body, self.request: http}
+
+
+def _is_a(annotation: Any, base: type) -> bool:
+    return inspect.isclass(annotation) and issubclass(annotation, base)

@@ -4,7 +4,6 @@
 #include "tensorrt_llm/batch_manager/blockStore.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 namespace tensorrt_llm::batch_manager

@@ -4,7 +4,6 @@
 #include "tensorrt_llm/batch_manager/kvCacheEvents.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace tensorrt_llm::batch_manager
 {
@@ -250,7 +249,7 @@ void KvCacheEventLog::describe(BlockId block, KvCacheEvent& event)
     auto const& record = mStore[block];
     auto const& name = nameOf(block);
     auto const key = mStore.key(block, mSpans);
-    event.stored.push_back({name, record.onHost ? 1 : 0, record.priority, key.media.size()});
+    event.stored.push_back({name, record.onHost ? 1 : 0, record.priority, key.tokens.size(), key.media.size()});
     event.tokens.insert(event.tokens.end(), key.tokens.begin(), key.tokens.end());
     for (auto const& span : key.media)
     {

@@ -6,6 +6,8 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "checks.h"
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -64,11 +66,6 @@ std::size_t numRemembered(BlockId numBlocks)
         size *= 2;
     }
     return size;
-}
-
-std::string nameOf(SequenceId id)
-{
-    return "sequence " + std::to_string(id);
 }
 
 } // namespace
@@ -185,7 +182,7 @@ std::vector<std::string> KVCacheManager::takeEventLines(std::size_t most)
     std::vector<std::string> lines;
     for (auto const& event : mEvents.take(most))
     {
-        // One pool without a window: its size is that of everything it may hold.
+        // Events are of the primary pool, which has no window: its size is that of everything it may hold.
         lines.push_back(toJson(event, std::int64_t{numBlocks()} * tokensPerBlock()));
     }
     return lines;
@@ -202,7 +199,7 @@ Sequence const& KVCacheManager::sequence(SequenceId id) const
     if (found == nullptr)
     {
         throw UnknownSequenceError(
-            nameOf(id) + " is not one of the " + std::to_string(mSequences.size()) + " live sequences");
+            nameOfSequence(id) + " is not one of the " + std::to_string(mSequences.size()) + " live sequences");
     }
     return *found;
 }
@@ -216,7 +213,7 @@ void KVCacheManager::checkAppend(SequenceId id, Sequence const& sequence, std::s
 {
     if (numTokens > static_cast<std::size_t>(sequence.maxTokens - sequence.numTokens))
     {
-        throw CapacityExceededError(nameOf(id) + ": " + std::to_string(numTokens) + " tokens appended to "
+        throw CapacityExceededError(nameOfSequence(id) + ": " + std::to_string(numTokens) + " tokens appended to "
                                     + std::to_string(sequence.numTokens) + ", reserved for "
                                     + std::to_string(sequence.maxTokens));
     }
@@ -227,13 +224,15 @@ void KVCacheManager::checkCommit(SequenceId id, Sequence const& sequence, std::i
     auto const top = std::min(sequence.numTokens, sequence.numSlots);
     if (numWritten < sequence.numWritten || numWritten > top)
     {
-        throw InvalidArgumentError(nameOf(id) + ": commit of " + std::to_string(numWritten) + " tokens, expected "
-                                   + std::to_string(sequence.numWritten) + " to " + std::to_string(top));
+        throw InvalidArgumentError(nameOfSequence(id) + ": commit of " + std::to_string(numWritten)
+                                   + " tokens, expected " + std::to_string(sequence.numWritten) + " to "
+                                   + std::to_string(top));
     }
     auto const bound = mHasWindows ? mWindows.front().maxStepTokens() : 0;
     if (bound > 0 && numWritten - sequence.numWritten > bound)
     {
-        throw InvalidArgumentError(nameOf(id) + ": commit of " + std::to_string(numWritten - sequence.numWritten)
+        throw InvalidArgumentError(nameOfSequence(id) + ": commit of "
+                                   + std::to_string(numWritten - sequence.numWritten)
                                    + " new tokens at once, max_step_tokens is " + std::to_string(bound));
     }
 }
@@ -254,7 +253,7 @@ void KVCacheManager::checkBatch(ArrayView<SequenceId> ids)
     {
         if (std::exchange(sequence(ids[index]).batchStamp, mBatchStamp) == mBatchStamp)
         {
-            throw InvalidArgumentError(nameOf(ids[index]) + " comes again at entry " + std::to_string(index)
+            throw InvalidArgumentError(nameOfSequence(ids[index]) + " comes again at entry " + std::to_string(index)
                                        + " of a batch of " + std::to_string(ids.size()));
         }
     }

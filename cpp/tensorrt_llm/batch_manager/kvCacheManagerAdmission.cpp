@@ -10,6 +10,8 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "checks.h"
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -22,11 +24,6 @@ namespace
 
 //! The most blocks hashed at a time while looking up: enough for their memory to come together.
 constexpr std::size_t kMaxHashedAhead = 16;
-
-std::string nameOf(SequenceId id)
-{
-    return "sequence " + std::to_string(id);
-}
 
 } // namespace
 
@@ -48,7 +45,8 @@ void KVCacheManager::addSequenceBatch(ArrayView<SequenceRequest> requests, std::
     std::sort(mIds.begin(), mIds.end());
     if (auto const twice = std::adjacent_find(mIds.begin(), mIds.end()); twice != mIds.end())
     {
-        throw InvalidArgumentError(nameOf(*twice) + " comes twice in a batch of " + std::to_string(requests.size()));
+        throw InvalidArgumentError(
+            nameOfSequence(*twice) + " comes twice in a batch of " + std::to_string(requests.size()));
     }
     for (std::size_t index = 0; index < requests.size(); ++index)
     {
@@ -75,23 +73,43 @@ std::int64_t KVCacheManager::probe(ArrayView<TokenId> tokens, MediaRunsView cons
     return use == PartialUse::kNone ? whole : whole + mMatch.partial.numTokens;
 }
 
+void KVCacheManager::checkMaxNewTokens(SequenceId id, std::int64_t promptLength, std::int64_t maxNewTokens) const
+{
+    auto const most = std::numeric_limits<std::int64_t>::max() - promptLength;
+    if (maxNewTokens < 0 || maxNewTokens > most)
+    {
+        throw InvalidArgumentError(nameOfSequence(id) + ": max_new_tokens is " + std::to_string(maxNewTokens)
+                                   + ", expected 0 to " + std::to_string(most));
+    }
+}
+
+//! Whether the pools can ever hold a sequence of so many slots.
+void KVCacheManager::checkNeed(SequenceId id, std::int64_t numSlots) const
+{
+    if (blocksFor(numSlots) > numBlocks())
+    {
+        throw CapacityExceededError(nameOfSequence(id) + " needs " + std::to_string(blocksFor(numSlots))
+                                    + " blocks for " + std::to_string(numSlots) + " tokens, the pool has "
+                                    + std::to_string(numBlocks()));
+    }
+    if (mHasWindows)
+    {
+        checkWindowNeed(id, numSlots);
+    }
+}
+
 KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request)
 {
     if (mSequences.find(request.id) != nullptr)
     {
-        throw InvalidArgumentError(nameOf(request.id) + " is live already");
+        throw InvalidArgumentError(nameOfSequence(request.id) + " is live already");
     }
     if (request.tokens.empty())
     {
-        throw InvalidArgumentError(nameOf(request.id) + ": the prompt has 0 tokens, expected at least 1");
+        throw InvalidArgumentError(nameOfSequence(request.id) + ": the prompt has 0 tokens, expected at least 1");
     }
     auto const promptLength = static_cast<std::int64_t>(request.tokens.size());
-    if (request.maxNewTokens < 0 || request.maxNewTokens > std::numeric_limits<std::int64_t>::max() - promptLength)
-    {
-        throw InvalidArgumentError(nameOf(request.id) + ": max_new_tokens is " + std::to_string(request.maxNewTokens)
-                                   + ", expected 0 to "
-                                   + std::to_string(std::numeric_limits<std::int64_t>::max() - promptLength));
-    }
+    checkMaxNewTokens(request.id, promptLength, request.maxNewTokens);
     if (request.retention != nullptr)
     {
         request.retention->check();
@@ -99,16 +117,7 @@ KVCacheManager::Need KVCacheManager::checkRequest(SequenceRequest const& request
     mMatch.media.assign(request.media, promptLength);
     // The last new token is never fed back, so it needs no slot.
     auto const numSlots = promptLength + std::max<std::int64_t>(request.maxNewTokens, 1) - 1;
-    if (blocksFor(numSlots) > numBlocks())
-    {
-        throw CapacityExceededError(nameOf(request.id) + " needs " + std::to_string(blocksFor(numSlots))
-                                    + " blocks for " + std::to_string(numSlots) + " tokens, the pool has "
-                                    + std::to_string(numBlocks()));
-    }
-    if (mHasWindows)
-    {
-        checkWindowNeed(request.id, numSlots);
-    }
+    checkNeed(request.id, numSlots);
     return {numSlots, static_cast<BlockId>(blocksFor(numSlots))};
 }
 
@@ -246,9 +255,7 @@ void KVCacheManager::reusePartial(Sequence& added, PartialUse use)
         {
             eraseFromTree(block);
         }
-        mStore[block].priority = kDefaultPriority;
-        mStore[block].level = kDefaultPriority;
-        mRetention.setDuration(block, std::nullopt);
+        resetRetention(block);
         added.blocks.push_back(block);
         --added.numReserved;
         --mNumReserved;

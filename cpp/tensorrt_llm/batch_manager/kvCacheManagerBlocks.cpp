@@ -90,12 +90,17 @@ BlockId KVCacheManager::takeBlock()
         hold(block);
     }
     prefetchNext();
-    auto& record = mStore[block];
-    record.priority = kDefaultPriority;
-    record.level = kDefaultPriority;
-    mRetention.setDuration(block, std::nullopt);
+    resetRetention(block);
     mStore.setMedia(block, {});
     return block;
+}
+
+//! Of a block that gets new content.
+void KVCacheManager::resetRetention(BlockId block)
+{
+    mStore[block].priority = kDefaultPriority;
+    mStore[block].level = kDefaultPriority;
+    mRetention.setDuration(block, std::nullopt);
 }
 
 //! An empty block of the host pool, held, or kNoBlock if none can be had.

@@ -6,6 +6,8 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "checks.h"
+
 #include <string>
 
 namespace tensorrt_llm::batch_manager
@@ -13,14 +15,6 @@ namespace tensorrt_llm::batch_manager
 
 namespace
 {
-
-void expectEqual(std::string const& what, std::int64_t found, std::int64_t expected)
-{
-    if (found != expected)
-    {
-        throw InternalStateError(what + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
-    }
-}
 
 std::string nameOf(BlockId block)
 {
@@ -66,7 +60,7 @@ void KVCacheManager::checkSequences() const
     };
     for (auto const& [id, live] : mSequences)
     {
-        auto const name = "sequence " + std::to_string(id);
+        auto const name = nameOfSequence(id);
         checkTable(name, live);
         expectEqual("blocks taken and promised of " + name,
             static_cast<std::int64_t>(live.blocks.size()) + live.numReserved, blocksFor(live.numSlots));

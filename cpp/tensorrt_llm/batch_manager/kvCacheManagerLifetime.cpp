@@ -6,6 +6,8 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "checks.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -83,7 +85,7 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
     auto& from = sequence(source);
     if (mSequences.find(id) != nullptr)
     {
-        throw InvalidArgumentError("sequence " + std::to_string(id) + " is live already");
+        throw InvalidArgumentError(nameOfSequence(id) + " is live already");
     }
     auto const numShared = static_cast<std::size_t>(from.numWritten / tokensPerBlock());
     auto const numNew = static_cast<BlockId>(blocksFor(from.numSlots)) - static_cast<BlockId>(numShared);
@@ -94,10 +96,9 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
         return std::nullopt;
     }
     auto& to = mSequences.insert(id, static_cast<std::size_t>(blocksFor(from.numSlots)), mWindows.size());
-    auto& original = sequence(source);
     auto blocks = std::move(to.blocks);
     auto windows = std::move(to.windows);
-    to = original;
+    to = from;
     to.blocks = std::move(blocks);
     to.windows = std::move(windows);
     if (to.root)
@@ -106,8 +107,8 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
     }
     for (std::size_t index = 0; index < numShared; ++index)
     {
-        hold(original.blocks[index]);
-        to.blocks.push_back(original.blocks[index]);
+        hold(from.blocks[index]);
+        to.blocks.push_back(from.blocks[index]);
     }
     if (mHasWindows)
     {
@@ -115,11 +116,11 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
     }
     to.numReserved = numNew;
     mNumReserved += numNew;
-    takeBlocks(to, original.blocks.size());
-    copyKeys(original, to, numShared);
+    takeBlocks(to, from.blocks.size());
+    copyKeys(from, to, numShared);
     if (tailTokens != 0)
     {
-        auto const tail = original.blocks[numShared];
+        auto const tail = from.blocks[numShared];
         hold(tail);
         addCopy(CopyKind::kFork, tail, to.blocks[numShared], tailTokens, tail);
         if (mHasWindows)
@@ -127,7 +128,7 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
             copyWindows(to, CopyKind::kFork, tail, tailTokens);
         }
         to.ticket = mCopies.next();
-        original.ticket = to.ticket;
+        from.ticket = to.ticket;
     }
     if (mHasWindows)
     {
@@ -151,6 +152,7 @@ void KVCacheManager::copyKeys(Sequence const& source, Sequence const& target, st
 bool KVCacheManager::extendSequence(SequenceId id, std::int64_t maxNewTokens)
 {
     auto& target = sequence(id);
+    checkMaxNewTokens(id, target.promptLength, maxNewTokens);
     auto const maxTokens = target.promptLength + maxNewTokens;
     if (maxTokens <= target.maxTokens)
     {
@@ -158,19 +160,13 @@ bool KVCacheManager::extendSequence(SequenceId id, std::int64_t maxNewTokens)
     }
     if (target.numTokens > target.numSlots)
     {
-        throw InvalidArgumentError("sequence " + std::to_string(id) + " has all of its "
-                                   + std::to_string(target.maxTokens) + " tokens, the last of them without a slot");
+        throw InvalidArgumentError(nameOfSequence(id) + " has all of its " + std::to_string(target.maxTokens)
+                                   + " tokens, the last of them without a slot");
     }
     auto const numSlots = std::max(target.numSlots, maxTokens - 1); // the last new token is never fed back
-    if (blocksFor(numSlots) > numBlocks())
-    {
-        throw CapacityExceededError("sequence " + std::to_string(id) + " needs " + std::to_string(blocksFor(numSlots))
-                                    + " blocks for " + std::to_string(numSlots) + " tokens, the pool has "
-                                    + std::to_string(numBlocks()));
-    }
-    checkWindowNeed(id, numSlots);
+    checkNeed(id, numSlots);
     auto const numMore = static_cast<BlockId>(blocksFor(numSlots) - blocksFor(target.numSlots));
-    if (numMore > available() || !extendWindows(target, numSlots))
+    if (numMore > available() || (mHasWindows && !extendWindows(target, numSlots)))
     {
         return false;
     }
@@ -223,7 +219,7 @@ void KVCacheManager::rewind(SequenceId id, std::int64_t numTokens)
     auto const least = std::max(target.promptLength, target.numWritten);
     if (numTokens < least || numTokens > target.numTokens)
     {
-        throw InvalidArgumentError("sequence " + std::to_string(id) + ": rewind to " + std::to_string(numTokens)
+        throw InvalidArgumentError(nameOfSequence(id) + ": rewind to " + std::to_string(numTokens)
                                    + " tokens, expected " + std::to_string(least) + " to "
                                    + std::to_string(target.numTokens));
     }
@@ -392,6 +388,12 @@ bool KVCacheManager::makeFindable(Sequence& sequence, std::size_t index)
     auto const own = sequence.blocks[index];
     auto const parent = index == 0 ? sequence.root.value() : sequence.blocks[index - 1];
     auto const key = mStore.key(own, mSpans);
+    if (key.tokens.size() < static_cast<std::size_t>(tokensPerBlock()))
+    {
+        // It ends with kNoToken, as incomplete blocks do: nothing may be found below it.
+        sequence.shareableBlocks = static_cast<std::int64_t>(index);
+        return false;
+    }
     auto& hash = mStore[own].hash;
     if (index >= static_cast<std::size_t>(sequence.numHashed))
     {
@@ -466,6 +468,10 @@ void KVCacheManager::keepTail(Sequence const& ending)
     auto const tail = ending.blocks[index];
     auto const parent = index == 0 ? ending.root.value() : ending.blocks[index - 1];
     auto const key = mStore.key(tail, mSpans);
+    if (key.tokens.size() < static_cast<std::size_t>(numTokens))
+    {
+        return; // kNoToken is among its tokens
+    }
     auto const found = mTree.findPartial(parent, {key.tokens.slice(0, static_cast<std::size_t>(numTokens)), key.media});
     if (mHasWindows && found.numTokens == numTokens
         && mStore.numTokens(found.block) == static_cast<std::size_t>(numTokens))

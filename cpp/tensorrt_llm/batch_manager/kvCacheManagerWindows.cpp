@@ -10,26 +10,13 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "checks.h"
+
 #include <algorithm>
 #include <string>
 
 namespace tensorrt_llm::batch_manager
 {
-
-namespace
-{
-
-//! \param what makes the words, which are only wanted where they differ.
-template <typename What>
-void expectEqual(What const& what, std::int64_t found, std::int64_t expected)
-{
-    if (found != expected)
-    {
-        throw InternalStateError(what() + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
-    }
-}
-
-} // namespace
 
 void KVCacheManager::checkWindowNeed(SequenceId id, std::int64_t numSlots) const
 {
@@ -38,10 +25,10 @@ void KVCacheManager::checkWindowNeed(SequenceId id, std::int64_t numSlots) const
         auto const& pool = mWindows[index];
         if (auto const most = pool.mostBlocks(0, numSlots); most > pool.numSlots())
         {
-            throw CapacityExceededError("sequence " + std::to_string(id) + " needs " + std::to_string(most)
-                                        + " blocks at a time for " + std::to_string(numSlots) + " tokens, pool "
-                                        + std::to_string(index + 1) + " of window " + std::to_string(pool.windowSize())
-                                        + " has " + std::to_string(pool.numSlots()));
+            throw CapacityExceededError(nameOfSequence(id) + " needs " + std::to_string(most) + " blocks at a time for "
+                                        + std::to_string(numSlots) + " tokens, pool " + std::to_string(index + 1)
+                                        + " of window " + std::to_string(pool.windowSize()) + " has "
+                                        + std::to_string(pool.numSlots()));
         }
     }
 }
@@ -343,7 +330,10 @@ void KVCacheManager::checkWindows() const
         };
         for (auto const& [id, live] : mSequences)
         {
-            checkTable("sequence " + std::to_string(id), live);
+            auto const name = nameOfSequence(id);
+            checkTable(name, live);
+            expectEqual([&] { return "window slots promised to " + name; }, live.windows[index].numPromised,
+                pool.mostBlocks(live.numWritten, live.numSlots));
         }
         for (auto const& node : mEnding)
         {

@@ -3,24 +3,13 @@
 
 #include "tensorrt_llm/batch_manager/radixBlockTree.h"
 
+#include "checks.h"
+
 #include <algorithm>
 #include <string>
 
 namespace tensorrt_llm::batch_manager
 {
-
-namespace
-{
-
-void expectEqual(std::string const& what, std::int64_t found, std::int64_t expected)
-{
-    if (found != expected)
-    {
-        throw InternalStateError(what + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
-    }
-}
-
-} // namespace
 
 RadixBlockTree::RadixBlockTree(BlockStore& store, HashFunction hash)
     : mStore{store}
@@ -146,7 +135,7 @@ bool RadixBlockTree::hasTail(NodeId parent, BlockKeyView const& key, BlockHash c
 PartialMatch RadixBlockTree::findPartial(NodeId parent, BlockKeyView const& key)
 {
     PartialMatch best;
-    auto const numChildren = numChildrenRef(parent);
+    auto const numChildren = numChildrenOf(parent);
     if (key.tokens.empty() || numChildren == 0)
     {
         return best;
@@ -172,12 +161,12 @@ PartialMatch RadixBlockTree::findPartial(NodeId parent, BlockKeyView const& key)
 PartialMatch RadixBlockTree::findNearest(NodeId parent, BlockKeyView const& key)
 {
     auto const best = findPartial(parent, key);
-    if (best.block != kNoBlock || numChildrenRef(parent) == 0)
+    if (best.block != kNoBlock || numChildrenOf(parent) == 0)
     {
         return best;
     }
     auto const token = key.tokens[0];
-    auto const sameToken = numChildrenRef(parent) == 1 ? kNoBlock : findGroup(parent, token, groupHash(parent, token));
+    auto const sameToken = numChildrenOf(parent) == 1 ? kNoBlock : findGroup(parent, token, groupHash(parent, token));
     return {sameToken == kNoBlock ? firstChildOf(parent) : sameToken, 0};
 }
 

@@ -76,7 +76,7 @@ void RetentionClock::schedule(BlockId block)
 {
     auto const expiry = std::min(mNow, kMaxMilliseconds) + mDurations[static_cast<std::size_t>(block)];
     mExpiries[static_cast<std::size_t>(block)] = expiry;
-    // A block used again and again leaves an entry each time; the heap never holds more dead ones than live ones.
+    // A block used again and again leaves an entry each time; there are never more than two for each block of the pool.
     if (mEntries.size() > 2 * mExpiries.size())
     {
         mEntries.erase(

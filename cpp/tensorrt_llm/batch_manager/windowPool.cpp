@@ -3,6 +3,8 @@
 
 #include "tensorrt_llm/batch_manager/windowPool.h"
 
+#include "checks.h"
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -24,16 +26,6 @@ std::int64_t checked(char const* name, std::int64_t value, std::int64_t least)
                                    + std::to_string(least) + " to " + std::to_string(kMaxTokens));
     }
     return value;
-}
-
-//! \param what makes the words, which are only wanted where they differ.
-template <typename What>
-void expectEqual(What const& what, std::int64_t found, std::int64_t expected)
-{
-    if (found != expected)
-    {
-        throw InternalStateError(what() + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
-    }
 }
 
 std::string nameOf(BlockId slot)

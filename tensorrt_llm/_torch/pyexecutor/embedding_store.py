@@ -26,6 +26,9 @@ import torch
 
 from tensorrt_llm.errors import EmbeddingMismatchError
 from tensorrt_llm.inputs.data import Digest
+from tensorrt_llm.logger import get_logger
+
+logger = get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -297,10 +300,16 @@ class EmbeddingStore:
         host = self._levels[Place.HOST]
         if entry.nbytes > self._host_max_bytes:
             return False
+        try:
+            rows = entry.rows.cpu()
+        except (MemoryError, RuntimeError) as error:
+            # The host has no memory for it: a copy less, and no reason to fail who lets it go.
+            logger.warning("encoder rows of %d bytes not kept on the host: %s", entry.nbytes, error)
+            return False
         while host.nbytes + entry.nbytes > self._host_max_bytes:
             host.remove(host.oldest())
             self._evictions += 1
-        entry.rows = entry.rows.cpu()
+        entry.rows = rows
         host.add(entry)
         self._offloaded += 1
         return True

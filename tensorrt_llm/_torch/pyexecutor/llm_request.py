@@ -87,6 +87,8 @@ class RequestItem:
 
     def touches(self, begin: int, end: int) -> bool:
         """Whether prompt tokens ``[begin, end)`` hold rows of it."""
+        if end <= self.first or begin > self.last:
+            return False
         return any(
             run.position < end and begin < run.position + run.length for run in self.item.runs
         )
@@ -191,7 +193,7 @@ class LlmRequest:
     @property
     def num_to_write(self) -> int:
         """Tokens that are known and whose KV is not in the pool yet."""
-        return self.prompt_len + len(self.output_ids) - self.num_written
+        return self.num_known - self.num_written
 
     @property
     def num_new_left(self) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -52,15 +53,17 @@ from tensorrt_llm.logger import get_logger
 logger = get_logger(__name__)
 
 _IDLE_WAIT_SECONDS = 1.0
+_STOPPED = "the engine has stopped"
 
 _T = TypeVar("_T")
 
 
 @dataclass
 class _Counts:
-    """What happened since the last record."""
+    """What happened since the last record; ``left``: admitted requests that ended."""
 
     admitted: int = 0
+    left: int = 0
     completed: int = 0
     paused: int = 0
 
@@ -110,7 +113,11 @@ class PyExecutor:
         self._burst: BurstGate[LlmRequest] = kv_cache.burst_gate()
         self._live = LiveRequests()
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._updates: list[tuple[LlmRequest, GenerationUpdate]] = []
+        # Held for moments: what is put before the inbox closes is answered, nothing is put after.
+        self._inbox_lock = threading.Lock()
+        self._closed = False
+        self._num_submitted = 0
+        self._updates: deque[tuple[LlmRequest, GenerationUpdate]] = deque()
         self._counts = _Counts()
         self._stopping = self._nothing_to_run = False
         self._last_turn = time.monotonic()
@@ -123,12 +130,17 @@ class PyExecutor:
         self._thread.start()
 
     def submit(self, request: LlmRequest) -> None:
-        """Queues a request."""
-        self._inbox.put(partial(self._enqueue, request))
+        """Queues a request.
+
+        Raises:
+            EngineStoppedError: If the loop has ended.
+        """
+        if not self._put(partial(self._enqueue, request), submitted=1):
+            raise EngineStoppedError(_STOPPED)
 
     def cancel(self, request_id: int) -> None:
         """Gives a request up; no effect if it has ended."""
-        self._inbox.put(partial(self._cancel, request_id))
+        self._put(partial(self._cancel, request_id))
 
     def provide_items(self, request_id: int, inputs: Mapping[int, Mapping[str, Any]]) -> None:
         """Hands in encoder inputs that were asked for; no effect if the request has ended.
@@ -137,7 +149,7 @@ class PyExecutor:
             request_id: The request.
             inputs: Encoder inputs by item.
         """
-        self._inbox.put(partial(self._provide_items, request_id, inputs))
+        self._put(partial(self._provide_items, request_id, inputs))
 
     def fail(self, request_id: int, during: str, error: Exception) -> None:
         """Ends a request with an error; no effect if it has ended.
@@ -147,10 +159,14 @@ class PyExecutor:
             during: What failed.
             error: Why.
         """
-        self._inbox.put(partial(self._fail_one, request_id, during, error))
+        self._put(partial(self._fail_one, request_id, during, error))
 
     def call(self, function: Callable[[], _T]) -> Future[_T]:
-        """Runs a function between two steps, in the loop's thread."""
+        """Runs a function between two steps, in the loop's thread.
+
+        Returns:
+            Its result; fails with ``EngineStoppedError`` if the loop has ended.
+        """
         future: Future[_T] = Future()
 
         def run() -> None:
@@ -161,8 +177,18 @@ class PyExecutor:
             except Exception as error:
                 future.set_exception(error)
 
-        self._inbox.put(run)
+        if not self._put(run):
+            future.set_exception(EngineStoppedError(_STOPPED))
         return future
+
+    def _put(self, command: Callable[[], None], *, submitted: int = 0) -> bool:
+        """Hands a command to the loop; False if nobody would run it any more."""
+        with self._inbox_lock:
+            if self._closed:
+                return False
+            self._num_submitted += submitted
+            self._inbox.put(command)
+            return True
 
     def reset_reuse_state(self) -> Future[int]:
         """Forgets cached blocks and encoder rows; gives the number of blocks dropped."""
@@ -175,7 +201,7 @@ class PyExecutor:
     @property
     def num_waiting(self) -> int:
         """Requests handed in and never admitted yet; exact between steps."""
-        return len(self._live.waiting) - self._live.num_paused + self._inbox.qsize()
+        return len(self._live.waiting) - self._live.num_paused + self._num_submitted
 
     @property
     def alive(self) -> bool:
@@ -189,7 +215,7 @@ class PyExecutor:
 
     def stop(self) -> None:
         """Ends the loop after the present step; requests that have not ended fail."""
-        self._inbox.put(self._begin_stop)
+        self._put(self._begin_stop)
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
 
@@ -224,13 +250,13 @@ class PyExecutor:
             logger.exception("the engine's loop ended because of a fault of ours")
         finally:
             self._stopping = True
-            self._fail_all(EngineStoppedError("the engine has stopped"))
+            self._fail_all(EngineStoppedError(_STOPPED))
             self._tell()
 
     def _tell(self) -> None:
         """Sends what the turn brought, once it is recorded: who has an answer finds it counted."""
-        updates, self._updates = self._updates, []
-        for request, update in updates:
+        while self._updates:  # one by one: whatever goes wrong, the others are still there
+            request, update = self._updates.popleft()
             try:
                 request.push(update)
             except Exception as error:  # nobody can take this answer; the others wait for theirs
@@ -261,6 +287,8 @@ class PyExecutor:
         return min(max(deadline - time.monotonic(), 0.0), _IDLE_WAIT_SECONDS)
 
     def _enqueue(self, request: LlmRequest) -> None:
+        with self._inbox_lock:
+            self._num_submitted -= 1
         self._live.add(request)
         try:
             request.content = self._kv_cache.content(request)
@@ -290,6 +318,8 @@ class PyExecutor:
             self._finish(request, error=DeadlineExceededError(request.request.timeout or 0.0))
 
     def _fail_all(self, error: TrtllmError) -> None:
+        with self._inbox_lock:
+            self._closed = True
         while True:  # what was submitted while the loop was ending
             try:
                 self._inbox.get_nowait()()
@@ -443,12 +473,14 @@ class PyExecutor:
 
         If that fails the books are wrong, and the loop ends rather than going on with them.
         """
-        if request.admitted:
+        admitted = request.admitted
+        if admitted:
             self._give_back(request)
         else:
             self._burst.leave(request)
         # Last, so that a request whose blocks could not be taken back is still there to be told.
         self._live.remove(request)
+        self._counts.left += admitted
         self._counts.completed += 1
 
     def _give_back(self, request: LlmRequest) -> None:
@@ -467,7 +499,7 @@ class PyExecutor:
             IterationCounts(
                 latency_ms=latency_ms,
                 new_active=counts.admitted,
-                active=self._live.num_admitted + counts.completed,
+                active=self._live.num_admitted + counts.left,
                 completed=counts.completed,
                 queued=len(self._live.waiting),
                 context_requests=len(batch.context),

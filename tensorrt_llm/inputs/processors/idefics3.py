@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from tensorrt_llm.errors import ConfigurationError, RequestError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
-from tensorrt_llm.inputs.multimodal_data import MediaHasher
 from tensorrt_llm.inputs.processors.settings import read_image_settings
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
@@ -151,25 +149,19 @@ class Idefics3InputProcessor(InputProcessor):
 
     modalities = ("image",)
 
-    def __init__(
-        self,
-        model_path: str,
-        config: PretrainedConfig,
-        tokenizer: PreTrainedTokenizerBase,
-        hasher: MediaHasher,
-    ) -> None:
-        super().__init__(model_path, config, tokenizer, hasher)
+    def read_settings(self) -> None:
+        """Reads them, and sees that they fit the encoder."""
         self._settings = ImageSettings.from_config(
             read_image_settings(self.model_path, ("max_image_size", "do_image_splitting"))
         )
-        vision = config.vision_config
+        vision = self.config.vision_config
         if self._settings.tile != vision.image_size:
             raise ConfigurationError(
                 f"{self.model_path}: the processor makes tiles of {self._settings.tile} pixels, "
                 f"the encoder takes {vision.image_size}"
             )
         self._rows_per_tile = (vision.image_size // vision.patch_size) ** 2 // (
-            config.scale_factor**2
+            self.config.scale_factor**2
         )
         self._fingerprint = fingerprint("idefics3.image.v1", asdict(self._settings))
 

@@ -18,15 +18,12 @@ import numpy as np
 import torch
 from transformers import (
     Phi4MultimodalFeatureExtractor,
-    PretrainedConfig,
-    PreTrainedTokenizerBase,
 )
 
 from tensorrt_llm.errors import ConfigurationError, MediaError, RequestError
 from tensorrt_llm.inputs.audio_form import to_model_rate
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
-from tensorrt_llm.inputs.multimodal_data import MediaHasher
 from tensorrt_llm.inputs.processors import phi4mm_image
 from tensorrt_llm.inputs.processors.settings import load_feature_extractor, read_image_settings
 from tensorrt_llm.inputs.registry import (
@@ -55,18 +52,12 @@ class Phi4MultimodalInputProcessor(InputProcessor):
 
     modalities = ("image", "audio")
 
-    def __init__(
-        self,
-        model_path: str,
-        config: PretrainedConfig,
-        tokenizer: PreTrainedTokenizerBase,
-        hasher: MediaHasher,
-    ) -> None:
-        super().__init__(model_path, config, tokenizer, hasher)
+    def read_settings(self) -> None:
+        """Reads them, and sees that they fit the encoder."""
         self._image = phi4mm_image.ImageSettings.from_config(
             read_image_settings(self.model_path, ("dynamic_hd", "size"))
         )
-        expected = (config.vision_config.crop_size, config.vision_config.patch_size)
+        expected = (self.config.vision_config.crop_size, self.config.vision_config.patch_size)
         if (self._image.crop_size, self._image.patch_size) != expected:
             raise ConfigurationError(
                 f"{self.model_path}: the processor makes crops of {self._image.crop_size} pixels "

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from transformers import PretrainedConfig, PreTrainedTokenizerBase, WhisperFeatureExtractor
+from transformers import WhisperFeatureExtractor
 
 from tensorrt_llm.errors import ConfigurationError, MediaError
 from tensorrt_llm.inputs.audio_form import to_model_rate
 from tensorrt_llm.inputs.data import MediaItem
-from tensorrt_llm.inputs.multimodal_data import MediaHasher
 from tensorrt_llm.inputs.processors.settings import load_feature_extractor
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
@@ -50,16 +49,13 @@ class Qwen2AudioInputProcessor(InputProcessor):
 
     modalities = ("audio",)
 
-    def __init__(
-        self,
-        model_path: str,
-        config: PretrainedConfig,
-        tokenizer: PreTrainedTokenizerBase,
-        hasher: MediaHasher,
-    ) -> None:
-        super().__init__(model_path, config, tokenizer, hasher)
+    def read_settings(self) -> None:
+        """Reads them, and sees that they fit the encoder."""
         self._extractor = load_feature_extractor(WhisperFeatureExtractor, self.model_path)
-        expected = (config.audio_config.num_mel_bins, 2 * config.audio_config.max_source_positions)
+        expected = (
+            self.config.audio_config.num_mel_bins,
+            2 * self.config.audio_config.max_source_positions,
+        )
         made = (self._extractor.feature_size, self._extractor.nb_max_frames)
         if made != expected:
             raise ConfigurationError(

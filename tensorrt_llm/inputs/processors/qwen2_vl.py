@@ -18,13 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from transformers import PretrainedConfig, PreTrainedTokenizerBase
 from transformers.image_utils import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
 
 from tensorrt_llm.errors import ConfigurationError, MediaError, RequestError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
-from tensorrt_llm.inputs.multimodal_data import MediaHasher
 from tensorrt_llm.inputs.positions import grid_positions
 from tensorrt_llm.inputs.processors.settings import read_image_settings
 from tensorrt_llm.inputs.registry import (
@@ -160,18 +158,12 @@ class Qwen2VLInputProcessor(InputProcessor):
 
     modalities = ("image",)
 
-    def __init__(
-        self,
-        model_path: str,
-        config: PretrainedConfig,
-        tokenizer: PreTrainedTokenizerBase,
-        hasher: MediaHasher,
-    ) -> None:
-        super().__init__(model_path, config, tokenizer, hasher)
+    def read_settings(self) -> None:
+        """Reads them, and sees that they fit the encoder."""
         self._settings = ImageSettings.from_config(
             read_image_settings(self.model_path, ("patch_size", "merge_size"))
         )
-        vision = config.vision_config
+        vision = self.config.vision_config
         for name, expected in (
             ("patch_size", vision.patch_size),
             ("merge_size", vision.spatial_merge_size),

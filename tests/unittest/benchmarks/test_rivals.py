@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import kv_cache_manager, media_hash
-from benchmarks.rivals import ROOT, RivalFailed, ask, interpreter, rivals_dir
+from benchmarks.rivals import ROOT, ROUNDS, Rival, RivalFailed, interpreter, rivals_dir
 
 
 @pytest.fixture(autouse=True)
@@ -41,15 +41,60 @@ def test_the_folder_can_be_named(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     assert rivals_dir() == ROOT / "build" / "rivals"
 
 
-def test_the_last_line_is_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "speaks.py").write_text("import sys\nprint('noise')\nprint(sys.argv[1])\n")
+SCRIPT = """
+import itertools, sys
+from benchmarks.rivals import Figure, answer
+
+turns = itertools.count()
+
+def turn():
+    next(turns)
+    if "breaks" in sys.argv[0] and next(turns) > 200:
+        raise OSError("no such thing")
+    if "ignores" in sys.argv[0]:
+        sys.unraisablehook(type("Seen", (), {"exc_value": "dropped"}))
+    return 0.01
+
+def prepare(blocks):
+    print("a rival's own words")
+    return [Figure(f"{blocks} blocks", "off", turn)]
+
+answer("9.9", prepare)
+"""
+
+
+def test_rounds_until_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("speaks", "breaks", "ignores"):
+        (tmp_path / f"{name}.py").write_text(SCRIPT)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert ask(sys.executable, "speaks", '{"a": [1]}') == {"a": [1]}
-    with pytest.raises(RivalFailed, match="ended with status 0"):
-        ask(sys.executable, "speaks", "no answer")
-    (tmp_path / "breaks.py").write_text("print('{}')\nraise OSError('no such thing')\n")
-    with pytest.raises(RivalFailed, match="breaks ended with status 1: OSError: no such thing"):
-        ask(sys.executable, "breaks")
+    options = ["--blocks", "7", "--seconds", "10"]
+    with Rival(sys.executable, "speaks", *options) as rival:
+        assert rival.told == {"version": "9.9"}
+        for _ in range(ROUNDS):
+            rival.round()
+        row = {"what": "7 blocks", "events": "off", "requests_per_s": 100}
+        assert rival.told == {"version": "9.9", "rows": [row]}
+    with (
+        pytest.raises(RivalFailed, match="breaks ended with status 1: OSError: no such thing"),
+        Rival(sys.executable, "breaks", *options) as rival,
+    ):
+        for _ in range(ROUNDS):
+            rival.round()
+    with (
+        pytest.raises(RivalFailed, match="errors were ignored, such as dropped"),
+        Rival(sys.executable, "ignores", *options) as rival,
+    ):
+        rival.round()
+
+
+def test_a_script_without_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "silent.py").write_text("print('noise')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with (
+        pytest.raises(RivalFailed, match="silent ended with status 0: nothing on its standard"),
+        Rival(sys.executable, "silent"),
+    ):
+        pass
 
 
 def test_absent_rivals_are_not_run() -> None:
@@ -64,15 +109,16 @@ def test_one_rival_answers_and_the_other_fails(
 ) -> None:
     figures = [
         {"what": "the tree", "events": on, "requests_per_s": rate}
-        for on, rate in ((True, 10), (False, 20))
+        for on, rate in (("read", 10), ("on", 15), ("off", 20))
     ]
     told = json.dumps({"version": "9.9", "rows": figures})
-    install(folder, "sglang", f"echo \"$@\" > {folder}/asked; echo '{told}'")
+    ready = f"echo \"$@\" > {folder}/asked; echo '{{}}'"
+    install(folder, "sglang", f"{ready}; while read line; do echo '{told}'; done")
     install(folder, "vllm", "echo no such module >&2; exit 3")
     failed, *rows = kv_cache_manager.rivals(0.05)
     assert failed["what"].endswith("benchmarks.rival_vllm ended with status 3: no such module")
     asked = (folder / "asked").read_text().split()
-    assert asked == ["-m", "benchmarks.rival_sglang", "--blocks", "3000", "--seconds", "0.1"]
+    assert asked == ["-m", "benchmarks.rival_sglang", "--blocks", "3000", "--seconds", "0.05"]
     for row, figure in zip(rows, figures, strict=True):
         assert row.items() >= {"name": "SGLang", "version": "9.9", **figure}.items()
         assert row["ours"] > 100
@@ -80,7 +126,7 @@ def test_one_rival_answers_and_the_other_fails(
     for row in (failed, *rows):
         kv_cache_manager.say_rival(row)
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 3 and "not run" in lines[0] and f"{rows[0]['ratio']:.1f}x" in lines[1]
+    assert len(lines) == 4 and "not run" in lines[0] and f"{rows[0]['ratio']:.1f}x" in lines[1]
 
 
 def test_the_hasher_of_an_absent_vllm_has_no_rates(

@@ -415,7 +415,8 @@ class CheckedManager:
     def refresh(self, now: int) -> None:
         before = statistics(self.manager)
         self.manager.refresh(now)
-        assert statistics(self.manager) == before
+        # A priority that falls back is an event, and may push an older one out of a small buffer.
+        assert {**statistics(self.manager), "dropped_events": 0} == {**before, "dropped_events": 0}
         self.settle(before, self.book.present, self.book.present, range(1))
 
     def reset(self) -> int:

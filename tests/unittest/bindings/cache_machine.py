@@ -361,9 +361,12 @@ class CacheMachine(RuleBasedStateMachine):
         order = ids(*self.live)
         assert one.block_tables(order).tolist() == many.block_tables(order).tolist()
         many.flush_events()
-        self.outside.follow(many.take_events(1 << 20), self.settings.listens)
+        lines = many.take_events(1 << 20)
+        self.outside.follow(lines, self.settings.listens)
         assert self.outside.blocks == self.checked.follower.blocks
-        assert self.outside.skipped == many.stats().dropped_events or self.settings.listens
+        # A gap shows with the next event, and all that came after it may have been taken back.
+        skipped, dropped = self.outside.skipped, many.stats().dropped_events
+        assert skipped == dropped if lines else skipped <= dropped
 
     def check_statistics(self) -> None:
         stats = self.checked.manager.stats()

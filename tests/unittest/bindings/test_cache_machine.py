@@ -13,6 +13,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.unittest.bindings.cache_machine import CacheMachine
 
 EXAMPLES = int(os.environ.get("TRTLLM_FUZZ_EXAMPLES", "150"))
+# Rare situations come up in most rounds, not in all.
+MOST_ROUNDS = 8
 PRESSURE = [
     "evicted",
     "offloaded_blocks",
@@ -38,15 +40,19 @@ PRESSURE = [
 def test_every_operation_in_any_order() -> None:
     """TRTLLM_FUZZ_EXAMPLES=5000 is a longer run. A failure prints the steps that lead to it."""
     counts: Counter[str] = Counter()
-    run_state_machine_as_test(
-        lambda: CacheMachine(counts),
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=50,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    missing = PRESSURE
+    for _ in range(MOST_ROUNDS):
+        run_state_machine_as_test(
+            lambda: CacheMachine(counts),
+            settings=settings(
+                max_examples=EXAMPLES,
+                stateful_step_count=50,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+        missing = [name for name in PRESSURE if not counts[name]]
+        if not missing:
+            break
     print(dict(counts))
-    missing = [name for name in PRESSURE if not counts[name]]
-    assert not missing, f"never happened: {missing}"
+    assert not missing, f"never happened in {MOST_ROUNDS} rounds: {missing}"

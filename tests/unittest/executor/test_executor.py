@@ -294,6 +294,34 @@ def test_a_full_queue_refuses_and_recovers(llama_checkpoint) -> None:
         assert start(executor, prompt(1, 10), 1).result().finished
 
 
+def test_only_requests_take_places_in_the_queue(llama_checkpoint) -> None:
+    with running(llama_checkpoint, max_batch_size=1, max_queue_size=2) as executor:
+        gate = threading.Event()
+        executor._engine.call(gate.wait)
+        results = [start(executor, prompt(1, 10), 1)]
+        for _ in range(5):
+            executor._engine.cancel(12345)
+            executor._engine.snapshot()
+        results.append(start(executor, prompt(2, 10), 1))
+        with pytest.raises(QueueFullError):
+            start(executor, prompt(3, 10), 1)
+        gate.set()
+        for result in results:
+            assert result.result(timeout=60).finished
+        assert_idle(executor)
+
+
+def test_who_asks_an_engine_that_has_stopped_is_told_so(llama_checkpoint) -> None:
+    with running(llama_checkpoint) as executor:
+        executor.shutdown()
+        for ask in (executor.snapshot, executor.reset_reuse_state):
+            with pytest.raises(EngineStoppedError):
+                ask()
+        with pytest.raises(EngineStoppedError):
+            start(executor, prompt(1, 10), 1)
+        executor._engine.cancel(1)
+
+
 def test_a_fault_in_a_step_fails_that_step_only(llama_checkpoint, reference) -> None:
     question = prompt(1, 70)
     with running(llama_checkpoint) as executor:

@@ -46,6 +46,25 @@ def test_paused_requests_resume_and_answer_as_if_alone(llama_checkpoint, llama) 
         assert_idle(executor)
 
 
+def test_what_a_step_cannot_take_whole_is_recomputed_in_parts(llama_checkpoint, llama) -> None:
+    """A resumed request writes its answer again too, which no limit on prompts bounds."""
+    prompts = [prompt(seed, 40) for seed in range(4)]
+    options = {
+        "kv_max_tokens": 288,
+        "max_num_tokens": 48,
+        "enable_chunked_prefill": False,
+        "block_reuse": False,
+        "scheduler_config": MAX_UTILIZATION,
+    }
+    with running(llama_checkpoint, **options) as executor:
+        with held(executor):
+            results = [start(executor, one, 80) for one in prompts]
+        for one, result in zip(prompts, results, strict=True):
+            assert result.result(timeout=60).outputs[0].token_ids == llama.greedy(one, 80).tokens
+        assert total(executor.iteration_stats(), "numPausedRequests") > 0, "no pressure"
+        assert_idle(executor)
+
+
 def test_the_random_stream_goes_on_where_it_was(llama_checkpoint) -> None:
     sampling = {"temperature": 1.0, "top_p": 0.95}
     prompts = [prompt(seed, 40) for seed in range(5)]

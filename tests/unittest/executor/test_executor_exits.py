@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -240,7 +241,6 @@ def test_an_answer_that_cannot_be_told_ends_its_request_alone(house) -> None:
     deaf, good = house.prompt(), house.prompt()
     with held(house.executor):
         lost = start(house.executor, deaf, 200)
-        lost.push = None  # what the engine was given is the method of before
         neighbour = start(house.executor, good, NEW)
 
         def deafen() -> None:
@@ -249,8 +249,9 @@ def test_an_answer_that_cannot_be_told_ends_its_request_alone(house) -> None:
 
         house.engine.call(deafen)
     assert neighbour.result().outputs[0].token_ids == house.reference.greedy(good, NEW).tokens
+    deadline = time.monotonic() + 60
     while house.executor.snapshot()["numActiveRequests"]:
-        pass
+        assert time.monotonic() < deadline
     assert_idle(house.executor)
 
 
@@ -289,6 +290,10 @@ class FaultyManager:
         return call
 
 
+# Calls made for one request, and one that is made for none. The others are made for a batch.
+MOST_FAILURES = {"add_sequence": 1, "probe": 1, "share_tail": 1, "extend_sequence": 1, "stats": 0}
+
+
 def load(house: House) -> tuple[list[ProcessedPrompt], list[Any]]:
     """Requests that make the engine use every call: equals, copies, growth and pauses."""
     equal, long = house.prompt(), house.prompt()
@@ -307,13 +312,16 @@ def test_a_call_of_the_manager_that_fails_costs_the_requests_it_was_for(house, n
     cache.impl = faulty
     try:
         prompts, results = load(house)
+        failures = 0
         for prompt, result in zip(prompts, results, strict=True):
             try:
                 tokens = result.result(timeout=120).outputs[0].token_ids
             except EngineError as error:
                 assert "as if by the manager" in str(error)
+                failures += 1
             else:
                 assert tokens == house.reference.greedy(prompt, 50).tokens
+        assert failures <= MOST_FAILURES.get(name, len(results))
         assert house.executor.is_healthy()
         if nth == 1:
             assert faulty.calls.get(name, 0) >= 1, "this load never makes that call"
@@ -351,3 +359,5 @@ def test_a_manager_that_cannot_take_blocks_back_ends_the_engine(phi4mm_checkpoin
             with pytest.raises(EngineStoppedError):
                 result.result(timeout=60)
         assert not executor.is_healthy()
+        with pytest.raises(EngineStoppedError):
+            executor.snapshot()

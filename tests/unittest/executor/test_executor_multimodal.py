@@ -17,8 +17,8 @@ from support.media import clip, picture
 from support.prompts import PromptMaker
 from support.reference import ReferenceModel
 
-from tensorrt_llm.errors import EmbeddingMismatchError, EngineError
-from tensorrt_llm.inputs.data import PlaceholderRun, ProcessedPrompt
+from tensorrt_llm.errors import EmbeddingMismatchError, EngineError, QueueFullError
+from tensorrt_llm.inputs.data import DeferredInputs, PlaceholderRun, ProcessedPrompt
 
 BLOCK = 32
 NEW = 5
@@ -56,6 +56,25 @@ def test_unknown_identity_shares_only_what_stands_before_it(
             assert result.cached_tokens == cached
             assert result.outputs[0].token_ids == expected
         assert assert_idle(executor)["multimodalStats"]["encoderRuns"]["image"] == 3
+
+
+def test_an_item_that_no_decoder_is_free_for_is_told_so(phi4mm_checkpoint, make, reference) -> None:
+    """A repeat whose rows are gone is decoded late; where that waits too long, it is a 429."""
+    known = make("<|user|>" + IMAGE + "?<|end|><|assistant|>", picture(1))
+
+    def busy() -> dict[str, torch.Tensor]:
+        raise QueueFullError("every decoder process is busy")
+
+    late = dataclasses.replace(
+        known, items=(dataclasses.replace(known.items[0], encoder_inputs=DeferredInputs(busy)),)
+    )
+    with running(phi4mm_checkpoint) as executor:
+        with pytest.raises(QueueFullError, match="busy"):
+            start(executor, late, NEW).result(timeout=60)
+        answer = start(executor, known, NEW).result(timeout=60)
+        assert answer.outputs[0].token_ids == reference.greedy(known, NEW).tokens
+        assert answer.cached_tokens == 0
+        assert_idle(executor)
 
 
 def test_a_repeat_runs_no_encoder_and_a_prefix_miss_finds_its_rows(

@@ -12,6 +12,7 @@ import pytest
 from support.media import clip, picture
 from transformers import AutoTokenizer
 
+from tensorrt_llm.errors import RequestError
 from tensorrt_llm.inputs.chat_template import MediaPart, TextPart, render_chat
 from tensorrt_llm.inputs.media_access import MediaAccess
 from tensorrt_llm.inputs.media_io import MediaLoader
@@ -119,6 +120,61 @@ def test_no_other_conversation_is_taken_for_it(make, renderings) -> None:
         for (messages, options), tokens in zip(cases, expected, strict=True):
             assert run(preprocessor, messages, **options).token_ids.tolist() == tokens
         assert len(renderings) == len(cases), turn
+
+
+WRITES_SCHEMA = "{% for m in messages %}{{ m.content }}{% endfor %}{{ schema | tojson }}"
+WRITES_CALLS = "{% for m in messages %}{{ m.content }}{{ m.calls }}{% endfor %}"
+
+
+@pytest.mark.parametrize("template", [WRITES_SCHEMA, WRITES_CALLS], ids=["kwargs", "messages"])
+def test_what_a_template_would_write_differently_is_another_prompt(
+    make, renderings, template
+) -> None:
+    values: list[Any] = [
+        {"a": 1, "b": 2},
+        {"b": 2, "a": 1},
+        [["a", 1], ["b", 2]],
+        ["a", 1, "b", 2],
+        ["dict", "a", 1, "b", 2],
+        {"a": {"x": 1, "y": 2}},
+        {"a": {"y": 2, "x": 1}},
+        {"a": 1, "b": 2.0},
+        {"a": True, "b": 2},
+        {"a": None, "b": 2},
+    ]
+    if template is WRITES_CALLS:
+        values += [("a", 1, "b", 2), [("a", 1)], [{"a": 1}, {"b": 2}], {1: 2}, {"1": 2}]
+    preprocessor = make(template)
+
+    def prompt(value: Any) -> str | None:
+        if template is WRITES_SCHEMA:
+            return run(preprocessor, user("Hello"), template_kwargs={"schema": value}).text
+        return run(preprocessor, [{"role": "user", "content": "Hello", "calls": value}]).text
+
+    texts = [prompt(value) for value in values]
+    assert len(set(texts)) == len(renderings) == len(values)
+    assert [prompt(value) for value in values] == texts
+    assert len(renderings) == len(values), "the same in the same order is known"
+
+
+def test_what_cannot_be_told_apart_is_rendered_anew(make, renderings) -> None:
+    class Named(int):
+        """A template may write it in a way of its own."""
+
+    preprocessor = make("{% for m in messages %}{{ m.content }}{% endfor %}{{ word }}")
+    for value in (1, Named(1), Named(1)):
+        assert run(preprocessor, user("Hello"), template_kwargs={"word": value}).text == "Hello1"
+    assert len(renderings) == 3
+
+
+def test_a_value_that_is_nested_too_deep_is_refused(make) -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    preprocessor = make("{% for m in messages %}{{ m.content }}{% endfor %}{{ word | string }}")
+    with pytest.raises(RequestError, match="the chat template refuses the messages"):
+        run(preprocessor, user("Hello"), template_kwargs={"word": deep})
+    assert run(preprocessor, user("Hello"), template_kwargs={"word": "a"}).text == "Helloa"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@
 #include "tensorrt_llm/batch_manager/lazyArray.h"
 #include "tensorrt_llm/batch_manager/refCount.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -54,7 +54,8 @@ struct StoredBlock
     BlockName name;
     std::int32_t cacheLevel; //!< 0 device, 1 host
     std::int32_t priority;
-    std::size_t numSpans; //!< of the event's media, those that are this block's
+    std::size_t numTokens; //!< of the event's tokens, those that are this block's
+    std::size_t numSpans;  //!< of its media
 };
 
 //! What a kind of event does not have is empty. Tokens and media of all its blocks stand end to end, so that an event
@@ -67,19 +68,12 @@ struct KvCacheEvent
     std::optional<BlockName> parent;                               //!< stored; none below a root
     std::optional<std::string> cacheSalt;                          //!< stored
     std::vector<StoredBlock> stored;                               //!< stored: each below the one before
-    std::vector<TokenId> tokens;                                   //!< stored: as many for each block
+    std::vector<TokenId> tokens;                                   //!< stored
     std::vector<MediaSpan> media;                                  //!< stored
     std::vector<std::optional<std::string>> uuids;                 //!< stored: the caller's name of each span's item
     std::vector<BlockName> names;                                  //!< removed, any number; updated, one
     std::optional<std::pair<std::int32_t, std::int32_t>> level;    //!< updated: old and new
     std::optional<std::pair<std::int32_t, std::int32_t>> priority; //!< updated: old and new
-
-    //! The tokens of stored block \p index.
-    [[nodiscard]] ArrayView<TokenId> tokensOf(std::size_t index) const
-    {
-        auto const size = tokens.size() / stored.size();
-        return ArrayView<TokenId>{tokens}.slice(index * size, size);
-    }
 };
 
 //! One line of JSON in the shape of the upstream contract, names in hexadecimal.

@@ -14,9 +14,10 @@
 //!      └──────────────────────────────────────┴──────────── evict, resetReuseState ◀────────────┘
 //!
 //! Invariants, checked after every operation when built with TRTLLM_CHECK_INVARIANTS:
-//! - free + cached + held = pool; a block is on the list of its state; its count is the number of tables that have it;
+//! - free + cached + held = pool; a block is on the list of its state; its count is the number of tables that have it
+//!   and of copies under way that hold it;
 //! - a block is findable only after commit said that its KV is written, and only below a findable parent;
-//! - who holds a findable block holds its parent, so cached blocks are given up from the leaves;
+//! - a sequence that holds a findable block holds its parent, so cached blocks are given up from the leaves;
 //! - the blocks promised to live sequences and not yet taken never exceed free + cached.
 //!
 //! Layers whose tokens see only a window have pools of their own, beside the primary pool that the layers with full
@@ -234,8 +235,8 @@ public:
     //! Raises a promise: \p maxNewTokens new tokens in all may come after the prompt. Nothing changes if they may
     //! already.
     //! \return false, and changes nothing, if the pool cannot promise that now.
-    //! \throws UnknownSequenceError; CapacityExceededError if the need exceeds the whole pool; InvalidArgumentError if
-    //! the last promised token was appended, for that one has no slot.
+    //! \throws UnknownSequenceError; CapacityExceededError if the need exceeds the whole pool; InvalidArgumentError for
+    //! a negative or too large number, or if the last promised token was appended, for that one has no slot.
     bool extendSequence(SequenceId id, std::int64_t maxNewTokens);
 
     //! For a sequence just added: takes over what \p source, which begins with the same blocks, has written of the
@@ -360,6 +361,8 @@ private:
     void writeTable(Sequence const& sequence, std::int32_t pool, BlockId* table) const;
 
     // Admission (kvCacheManagerAdmission.cpp).
+    void checkMaxNewTokens(SequenceId id, std::int64_t promptLength, std::int64_t maxNewTokens) const;
+    void checkNeed(SequenceId id, std::int64_t numSlots) const;
     [[nodiscard]] Need checkRequest(SequenceRequest const& request);
     [[nodiscard]] std::int64_t shareableBlocks(MediaLayout const& media) const;
     void match(ArrayView<TokenId> tokens, ReuseScope const& scope); //!< of the layout in mMatch
@@ -403,6 +406,7 @@ private:
     }
 
     void becomeIdle(BlockId block);
+    void resetRetention(BlockId block);
     [[nodiscard]] BlockId takeBlock();
     void prefetchNext() const;
     void takeBlocks(Sequence& sequence, std::size_t numBlocks);

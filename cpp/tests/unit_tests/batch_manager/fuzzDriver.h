@@ -9,6 +9,7 @@
 
 #include "tensorrt_llm/batch_manager/kvCacheManager.h"
 
+#include "eventFollower.h"
 #include "fuzzRequests.h"
 #include "operationCounts.h"
 #include "testHelpers.h"
@@ -156,14 +157,6 @@ private:
         Value secret; //!< what an item without identity looked like, this time
     };
 
-    static void expect(std::string const& what, std::int64_t found, std::int64_t expected)
-    {
-        if (found != expected)
-        {
-            throw std::runtime_error(what + ": " + std::to_string(found) + ", expected " + std::to_string(expected));
-        }
-    }
-
     template <typename Source>
     void add(Source& source)
     {
@@ -206,7 +199,9 @@ private:
         {
             return;
         }
-        auto const whole = findableBlocks(tokens, media, scope) * mConfig.tokensPerBlock;
+        followEvents();
+        auto const whole =
+            mEvents.findableBlocks(tokens, media, scope, mConfig.tokensPerBlock) * mConfig.tokensPerBlock;
         mCounts.count("probe");
         auto const probed = mManager.probe(tokens, media.view(), scope);
         auto const least = haveWindowsEvicted() ? 0 : whole;
@@ -496,71 +491,14 @@ private:
         }
     }
 
-    //! Follows the events as somebody outside would, and checks that they add up.
     void followEvents()
     {
         mCounts.count("flush and take events");
         mManager.flushEvents();
-        for (auto const& event : mManager.takeEvents(1000000))
-        {
-            expect("event number", event.id, mNextEvent++);
-            auto parent = event.parent;
-            for (auto const& block : event.stored)
-            {
-                if (parent && mFindable.count(*parent) == 0)
-                {
-                    throw std::runtime_error("a block was stored below one that is not there");
-                }
-                if (!mFindable.emplace(block.name, block.cacheLevel).second)
-                {
-                    throw std::runtime_error("a block was stored twice");
-                }
-                parent = block.name;
-            }
-            for (auto const& name : event.names)
-            {
-                auto const found = mFindable.find(name);
-                if (found == mFindable.end())
-                {
-                    throw std::runtime_error("an event names a block that is not there");
-                }
-                if (event.kind == KvCacheEventKind::kRemoved)
-                {
-                    mFindable.erase(found);
-                }
-                else if (event.level)
-                {
-                    expect("level before a change", found->second, event.level->first);
-                    found->second = event.level->second;
-                }
-            }
-        }
+        mEvents.follow(mManager.takeEvents(1000000));
         auto const stats = mManager.stats();
-        expect("findable blocks by the events", static_cast<std::int64_t>(mFindable.size()), stats.cachedNumBlocks);
+        expect("findable blocks by the events", mEvents.numFindable(), stats.cachedNumBlocks);
         expect("dropped events", stats.droppedEvents, 0);
-    }
-
-    //! Whole blocks of a prompt that the events so far say are there, as many as may be matched.
-    std::int64_t findableBlocks(std::vector<TokenId> const& tokens, MediaRuns const& media, ReuseScope const& scope)
-    {
-        followEvents();
-        auto const size = static_cast<std::size_t>(mConfig.tokensPerBlock);
-        MediaLayout const layout{media, static_cast<std::int64_t>(tokens.size())};
-        PromptKeys keys;
-        keys.build(tokens, size, (tokens.size() - 1) / size, layout);
-        auto name = nameRoot(scope);
-        std::int64_t found = 0;
-        auto const unknown = layout.firstUnidentified().value_or(static_cast<std::int64_t>(tokens.size()));
-        while (static_cast<std::size_t>(found) < keys.size() && (found + 1) * mConfig.tokensPerBlock <= unknown)
-        {
-            name = nameBlock(name, keys[static_cast<std::size_t>(found)]);
-            if (mFindable.count(name) == 0)
-            {
-                break;
-            }
-            ++found;
-        }
-        return found;
     }
 
     void takePlan()
@@ -624,8 +562,7 @@ private:
     std::vector<std::vector<Value>> mWindows;
     std::map<SequenceId, Live> mLive;
     std::deque<CopyPlan> mPlans;
-    std::map<BlockName, std::int32_t> mFindable; //!< by the events: name and level
-    std::int64_t mNextEvent{0};
+    EventFollower mEvents;
     Ticket mRun{0};
     Ticket mDone{0};
     SequenceId mNextId{0};

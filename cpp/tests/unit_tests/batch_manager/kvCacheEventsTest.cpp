@@ -158,7 +158,31 @@ BOOST_AUTO_TEST_CASE(whatComesAndGoesBeforeAnybodyAsksIsNotMentioned)
     auto const events = take(manager);
     BOOST_REQUIRE(events.size() == 1u);
     BOOST_TEST(events[0].id == 1);
-    BOOST_TEST(events[0].tokensOf(0)[0] == 50);
+    BOOST_TEST(events[0].tokens[0] == 50);
+}
+
+BOOST_AUTO_TEST_CASE(eachBlockHasItsOwnTokensAlsoBeforeAnIncompleteOne)
+{
+    auto options = config(4);
+    options.tokensPerBlock = 4;
+    options.enablePartialReuse = true;
+    KVCacheManager manager{options};
+    take(manager);
+    run(manager, text(10, 10));
+    auto const events = take(manager);
+    BOOST_REQUIRE(events.size() == 1u);
+    BOOST_REQUIRE(events[0].stored.size() == 3u);
+    BOOST_TEST(events[0].stored[0].numTokens == 4u);
+    BOOST_TEST(events[0].stored[2].numTokens == 2u);
+    auto const json = toJson(events[0], 16);
+    auto const firstOf = [](TokenId token)
+    {
+        return R"("tokens":[{"type":"unique_token","token_id":)" + std::to_string(token) + ",";
+    };
+    for (auto const token : {10, 14, 18})
+    {
+        BOOST_TEST((json.find(firstOf(token)) != std::string::npos));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(onlyWhatIsFlushedIsGivenOut)

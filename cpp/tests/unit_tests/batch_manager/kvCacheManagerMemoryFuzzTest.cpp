@@ -46,37 +46,47 @@ void drive(FuzzDriver& driver, unsigned seed, int steps)
     driver.finish();
 }
 
-//! What happened in the window pools, over all settings of a test.
-struct WindowCounts
+//! Steps after which everything that may happen under a setting has.
+constexpr int kManySteps = 4000;
+
+//! What happened, over all settings of a test.
+struct Pressure
 {
-    std::int64_t released{0};
+    OperationCounts operations;
     std::int64_t evicted{0};
-    std::int64_t reads{0};
-    std::int64_t copies{0};
-    std::int64_t tooLarge{0};
-    std::int64_t extended{0};
     std::int64_t onboarded{0};
-    std::int64_t evictedPrimary{0};
+    std::int64_t partialReused{0};
+    std::int64_t extended{0};
+    std::int64_t sharedTails{0};
+    std::int64_t windowsReleased{0};
+    std::int64_t windowsEvicted{0};
+    std::int64_t windowReads{0};
+    std::int64_t windowCopies{0};
+    std::int64_t tooLarge{0};
 };
 
-void count(FuzzDriver const& driver, KvCacheManagerConfig const& config, WindowCounts& counts)
+void count(FuzzDriver const& driver, KvCacheManagerConfig const& config, Pressure& pressure)
 {
-    auto const pools = driver.manager().stats().windowPools;
-    for (std::size_t pool = 0; pool < pools.size(); ++pool)
+    auto const stats = driver.manager().stats();
+    for (std::size_t pool = 0; pool < stats.windowPools.size(); ++pool)
     {
-        BOOST_TEST((pools[pool].evictedBlocks == 0 || config.windowPools[pool].numBlocks < config.numBlocks));
-        counts.released += pools[pool].releasedBlocks;
-        counts.evicted += pools[pool].evictedBlocks;
+        auto const& window = stats.windowPools[pool];
+        BOOST_TEST((window.evictedBlocks == 0 || config.windowPools[pool].numBlocks < config.numBlocks));
+        pressure.windowsReleased += window.releasedBlocks;
+        pressure.windowsEvicted += window.evictedBlocks;
     }
-    counts.reads += driver.numWindowReads();
-    counts.copies += driver.numWindowCopies();
-    counts.tooLarge += driver.numTooLarge();
-    counts.extended += driver.numExtended();
-    counts.onboarded += driver.manager().stats().onboardedBlocks;
-    counts.evictedPrimary += driver.manager().stats().evictedBlocks;
+    pressure.operations.add(driver.counts());
+    pressure.evicted += stats.evictedBlocks;
+    pressure.onboarded += stats.onboardedBlocks;
+    pressure.partialReused += stats.partialReusedBlocks;
+    pressure.extended += driver.numExtended();
+    pressure.sharedTails += driver.numSharedTails();
+    pressure.windowReads += driver.numWindowReads();
+    pressure.windowCopies += driver.numWindowCopies();
+    pressure.tooLarge += driver.numTooLarge();
 }
 
-OperationCounts fuzz(KvCacheManagerConfig const& config, unsigned seed, int steps, WindowCounts* counts = nullptr)
+void fuzz(KvCacheManagerConfig const& config, unsigned seed, int steps, Pressure& pressure)
 {
     BOOST_TEST_CONTEXT("seed " << seed << ", " << config.numBlocks << " blocks of " << config.tokensPerBlock
                                << " tokens, " << config.hostBlocks << " on the host, " << config.windowPools.size()
@@ -86,21 +96,23 @@ OperationCounts fuzz(KvCacheManagerConfig const& config, unsigned seed, int step
         drive(driver, seed, steps);
         auto const stats = driver.manager().stats();
         BOOST_TEST(driver.numCachedTokens() > 0);
-        // With tight window pools few sequences live at a time, and a setting may see little of the rest.
-        BOOST_TEST((stats.evictedBlocks > 0 || counts != nullptr));
-        BOOST_TEST((stats.partialReusedBlocks > 0) == config.enablePartialReuse);
-        BOOST_TEST((driver.numExtended() > 0 || counts != nullptr));
-        BOOST_TEST((driver.numSharedTails() > 0)
-                   == (config.enablePartialReuse && config.copyOnPartialReuse && config.windowPools.empty()));
-        BOOST_TEST(((stats.onboardedBlocks > 0) == (config.hostBlocks > 0) || counts != nullptr));
-        BOOST_TEST(stats.usedNumBlocks == 0);
-        if (counts != nullptr)
+        auto const mayShareTails = config.enablePartialReuse && config.copyOnPartialReuse && config.windowPools.empty();
+        BOOST_TEST((stats.partialReusedBlocks > 0) <= config.enablePartialReuse);
+        BOOST_TEST((driver.numSharedTails() > 0) <= mayShareTails);
+        BOOST_TEST((stats.onboardedBlocks > 0) <= (config.hostBlocks > 0));
+        // With tight window pools few sequences live at a time, and a setting may see little of the rest; so it is with
+        // the short runs under sanitizers.
+        if (config.windowPools.empty() && steps >= kManySteps)
         {
-            count(driver, config, *counts);
+            BOOST_TEST(stats.evictedBlocks > 0);
+            BOOST_TEST(driver.numExtended() > 0);
+            BOOST_TEST((stats.partialReusedBlocks > 0) == config.enablePartialReuse);
+            BOOST_TEST((driver.numSharedTails() > 0) == mayShareTails);
+            BOOST_TEST((stats.onboardedBlocks > 0) == (config.hostBlocks > 0));
         }
-        return driver.counts();
+        BOOST_TEST(stats.usedNumBlocks == 0);
+        count(driver, config, pressure);
     }
-    return {};
 }
 
 } // namespace
@@ -109,7 +121,7 @@ BOOST_AUTO_TEST_CASE(memoryHoldsWhatTheTablesSay)
 {
     auto const firstSeed = static_cast<unsigned>(fromEnvironment("TRTLLM_FUZZ_SEED", 1));
     auto seed = firstSeed;
-    OperationCounts counts;
+    Pressure pressure;
     for (auto const hash : {&xxh3Hash, &crowdedHash, &constantHash})
     {
         for (BlockId const host : {0, 4, 20})
@@ -125,19 +137,23 @@ BOOST_AUTO_TEST_CASE(memoryHoldsWhatTheTablesSay)
                 config.enablePartialReuse = partial;
                 config.copyOnPartialReuse = copy;
                 config.secondaryOffloadMinPriority = seed % 2 == 0 ? 0 : kDefaultPriority;
-                counts.add(fuzz(config, seed++, numFuzzSteps(12000)));
+                fuzz(config, seed++, numFuzzSteps(12000), pressure);
             }
         }
     }
-    BOOST_TEST_MESSAGE(counts.text() << ", under " << seed - firstSeed << " settings");
+    BOOST_TEST(pressure.evicted > 0);
+    BOOST_TEST(pressure.onboarded > 0);
+    BOOST_TEST(pressure.partialReused > 0);
+    BOOST_TEST(pressure.extended > 0);
+    BOOST_TEST(pressure.sharedTails > 0);
+    BOOST_TEST_MESSAGE(pressure.operations.text() << ", under " << seed - firstSeed << " settings");
 }
 
 BOOST_AUTO_TEST_CASE(windowsHoldWhatTheNextTokenReads)
 {
     auto const firstSeed = static_cast<unsigned>(fromEnvironment("TRTLLM_FUZZ_SEED", 100));
     auto seed = firstSeed;
-    OperationCounts operations;
-    WindowCounts counts;
+    Pressure pressure;
     // Tight pools, one far larger than all that could be in it, and two of different size; in steps and at once.
     std::vector<std::pair<std::vector<WindowPoolConfig>, std::int64_t>> const settings{
         {{{2, 5}}, 2}, {{{5, 7}}, 3}, {{{8, 6}}, 0}, {{{6, 90}}, 5}, {{{3, 8}, {9, 11}}, 4}};
@@ -158,19 +174,21 @@ BOOST_AUTO_TEST_CASE(windowsHoldWhatTheNextTokenReads)
                 config.secondaryOffloadMinPriority = seed % 2 == 0 ? 0 : kDefaultPriority;
                 config.windowPools = pools;
                 config.maxStepTokens = maxStepTokens;
-                operations.add(fuzz(config, seed++, numFuzzSteps(2000), &counts));
+                fuzz(config, seed++, numFuzzSteps(2000), pressure);
             }
         }
     }
-    BOOST_TEST(counts.released > 0);
-    BOOST_TEST(counts.evicted > 0);
-    BOOST_TEST(counts.evictedPrimary > 0);
-    BOOST_TEST(counts.copies > 0);
-    BOOST_TEST(counts.onboarded > 0);
-    BOOST_TEST(counts.tooLarge > 0);
-    BOOST_TEST(counts.extended > 0);
-    BOOST_TEST_MESSAGE(operations.text() << ", under " << seed - firstSeed << " settings with window pools: "
-                                         << counts.released << " slots out of a window, " << counts.evicted
-                                         << " evicted, " << counts.reads << " values read, " << counts.copies
-                                         << " copies, " << counts.tooLarge << " requests too large");
+    BOOST_TEST(pressure.windowsReleased > 0);
+    BOOST_TEST(pressure.windowsEvicted > 0);
+    BOOST_TEST(pressure.windowReads > 0);
+    BOOST_TEST(pressure.windowCopies > 0);
+    BOOST_TEST(pressure.tooLarge > 0);
+    BOOST_TEST(pressure.evicted > 0);
+    BOOST_TEST(pressure.onboarded > 0);
+    BOOST_TEST(pressure.extended > 0);
+    BOOST_TEST_MESSAGE(pressure.operations.text()
+                       << ", under " << seed - firstSeed << " settings with window pools: " << pressure.windowsReleased
+                       << " slots out of a window, " << pressure.windowsEvicted << " evicted, " << pressure.windowReads
+                       << " values read, " << pressure.windowCopies << " copies, " << pressure.tooLarge
+                       << " requests too large");
 }

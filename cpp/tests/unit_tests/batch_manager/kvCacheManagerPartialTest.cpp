@@ -116,6 +116,14 @@ BOOST_AUTO_TEST_CASE(anIncompleteBlockIsNotKeptWhereItMustNotBeShared)
         auto odd = text(0, 8);
         std::fill(odd.tokens.begin() + 2, odd.tokens.end(), kNoToken);
         BOOST_TEST(probe(manager, odd) == 2);
+        // Nor does it leave anything to be found behind its own filler, or in it.
+        auto longer = text(100, 11);
+        std::fill(longer.tokens.begin() + 5, longer.tokens.begin() + 8, kNoToken);
+        BOOST_TEST(run(manager, longer) == 0);
+        BOOST_TEST(probe(manager, longer) == 4);
+        longer.tokens.resize(7);
+        BOOST_TEST(run(manager, longer) == 4);
+        manager.checkIntegrity();
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <limits>
 #include <set>
 
 using namespace tensorrt_llm::batch_manager;
@@ -467,6 +468,11 @@ BOOST_AUTO_TEST_CASE(aPromiseIsRaisedWhileThePoolCanKeepIt)
     manager.checkIntegrity();
     BOOST_CHECK_EXCEPTION(manager.extendSequence(1, 14), CapacityExceededError, says({"sequence 1", "17", "5", "4"}));
     BOOST_CHECK_THROW(manager.extendSequence(9, 1), UnknownSequenceError);
+    for (auto const number : {std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()})
+    {
+        BOOST_CHECK_EXCEPTION(
+            manager.extendSequence(1, number), InvalidArgumentError, says({"sequence 1", std::to_string(number)}));
+    }
     manager.appendTokens(1, range(0, 5));
     BOOST_CHECK_EXCEPTION(manager.extendSequence(1, 7), InvalidArgumentError, says({"sequence 1", "10"}));
 }

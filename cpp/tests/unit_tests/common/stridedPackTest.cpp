@@ -43,7 +43,7 @@ void check(std::byte const* source, std::vector<StridedAxis> const& axes, std::s
     // A byte on each side tells of writes that go too far.
     std::vector<std::byte> packed(expected.size() + 2, std::byte{0xA5});
     packStrided(source, axes, itemSize, packed.data() + 1);
-    BOOST_TEST(std::memcmp(packed.data() + 1, expected.data(), expected.size()) == 0);
+    BOOST_TEST(std::equal(expected.begin(), expected.end(), packed.begin() + 1));
     BOOST_TEST((packed.front() == std::byte{0xA5} && packed.back() == std::byte{0xA5}));
 }
 

@@ -85,7 +85,7 @@ class MicroBatchScheduler(Generic[RequestT]):
         max_batch_size: Most requests that are admitted at a time.
         max_num_tokens: Most tokens in a step.
         enable_chunked_prefill: Whether a prompt may be split over steps. If not, a context
-            request waits for a step that takes all the tokens it still has to write.
+            request waits for a step that takes all the tokens it still has to write, if any can.
     """
 
     max_batch_size: int
@@ -139,12 +139,19 @@ class MicroBatchScheduler(Generic[RequestT]):
     def _whole(
         self, context: Sequence[RequestT], admitted: Iterable[RequestT], chunks: _Chunks[RequestT]
     ) -> None:
-        """Prompts in order. One that does not fit ends the step, or others would keep it out."""
+        """Prompts in order. One that does not fit ends the step, or others would keep it out.
+
+        A request that was paused writes its answer again too, so it may need more than any step
+        has. It is split, or it would wait for ever, and all behind it.
+        """
         for requests in (context, admitted):
             for request in requests:
-                if not chunks.give_whole(request):
-                    chunks.left = 0
-                    return
+                if chunks.give_whole(request):
+                    continue
+                if chunks.empty and request.num_to_write > self.max_num_tokens:
+                    chunks.give(request)
+                chunks.left = 0
+                return
 
     def _split(
         self, context: Sequence[RequestT], admitted: Iterable[RequestT], chunks: _Chunks[RequestT]
@@ -181,6 +188,11 @@ class _Chunks(Generic[RequestT]):
     def __init__(self, budget: int) -> None:
         self.left = budget
         self._given: dict[int, tuple[RequestT, int]] = {}
+
+    @property
+    def empty(self) -> bool:
+        """Whether nobody has a chunk."""
+        return not self._given
 
     def has(self, request: RequestT) -> bool:
         """Whether a request has a chunk."""

@@ -199,3 +199,27 @@ def test_random_operations_agree_with_lists(host_rows: int) -> None:
     stats = store.stats()
     assert stats.evictions > 100 and stats.rejected > 100, "no pressure"
     assert (stats.offloaded > 100 and stats.onboarded > 100) == (host_rows > 0), "no pressure"
+
+
+class Unmovable(torch.Tensor):
+    """Rows for which the host has no memory."""
+
+    def cpu(self, *_: object) -> torch.Tensor:
+        raise RuntimeError("not enough memory")
+
+
+def test_rows_that_the_host_cannot_take_are_dropped_and_nothing_else() -> None:
+    store = EmbeddingStore(2 * ROW_BYTES, 2 * ROW_BYTES)
+    put(store, 1)
+    put(store, 2)
+    put(store, 3)  # moves the first to the host
+    assert store.stats().host_item_count == 1
+    for number in (2, 3):
+        entry = store.acquire(key(number), 1, "image")
+        assert entry is not None
+        entry.rows = entry.rows.as_subclass(Unmovable)
+        store.release(entry)
+    put(store, 4, 2)
+    stats = store.stats()
+    assert (stats.evictions, stats.host_item_count, stats.pinned_count) == (2, 1, 0)
+    assert key(1) in store and key(4) in store and key(2) not in store and key(3) not in store

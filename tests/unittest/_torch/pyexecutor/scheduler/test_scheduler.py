@@ -71,6 +71,20 @@ def test_requests_that_are_held_take_no_tokens_and_count_as_running() -> None:
     assert [entry.num_tokens for entry in batch.context] == [4, 3, 3]
 
 
+def test_what_never_fits_a_step_whole_is_split_even_where_prompts_are_not() -> None:
+    resumed, behind = Work(40), Work(3)
+    batch, queue = schedule([Work(1)], [resumed], [behind], chunked=False)
+    assert chunks(batch) == [(resumed, 15)]
+    assert queue == [behind]
+    # What fits a step of its own waits for one.
+    batch, _ = schedule([Work(1)], [Work(16)], chunked=False)
+    assert chunks(batch) == []
+    # Nor does it start where others have begun.
+    first = Work(4)
+    batch, _ = schedule(context=[first, Work(40)], chunked=False)
+    assert chunks(batch) == [(first, 4)]
+
+
 def test_a_short_prompt_does_not_wait_for_a_long_one_to_end() -> None:
     long, other, short = Work(1000), Work(900), Work(5)
     batch, _ = schedule(context=[long, other], waiting=[short])
