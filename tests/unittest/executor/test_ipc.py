@@ -4,51 +4,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 import torch
-import zmq
+from support.wire import connected, receive
 
 from tensorrt_llm.errors import EngineError
 from tensorrt_llm.executor import ipc
-from tensorrt_llm.executor.executor import ResolvedRequest
-from tensorrt_llm.executor.ipc import SHARED_BYTES, Channel, Listener, connect
-from tensorrt_llm.executor.messages import Cancel, ProvideItem, Submit, Turn, Update
-from tensorrt_llm.executor.request import GenerationRequest
+from tensorrt_llm.executor.ipc import SHARED_BYTES, Listener, connect
+from tensorrt_llm.executor.messages import Cancel, ProvideItem, Turn, Update
 from tensorrt_llm.executor.result import GenerationUpdate
-from tensorrt_llm.inputs.data import ProcessedPrompt
-from tensorrt_llm.sampling_params import SamplingParams
-
-
-@contextlib.contextmanager
-def connected() -> Iterator[tuple[Channel, Channel]]:
-    listener = Listener()
-    door = listener.channel()
-    engine = connect(listener.folder, listener.theirs)
-    try:
-        yield door, engine
-    finally:
-        listener.remove_folder()
-        engine.close()
-        door.close()
-
-
-def receive(channel: Channel, seconds: float = 20) -> Any:
-    poller = zmq.Poller()
-    poller.register(channel.receiver, zmq.POLLIN)
-    assert poller.poll(1e3 * seconds), "nothing came"
-    return channel.receive()
-
 
 TENSORS = {
     "float": torch.arange(6.0).reshape(2, 3),
@@ -137,18 +109,6 @@ def test_numpy_values_are_taken_and_strangers_are_refused() -> None:
             door.send(ProvideItem(1, 0, {"x": object()}))
         door.send(Cancel(2))
         assert receive(engine) == Cancel(2)
-
-
-def test_the_positions_of_a_prompt_travel() -> None:
-    positions = np.arange(12, dtype=np.int32).reshape(3, 4)
-    prompt = ProcessedPrompt(np.arange(4, dtype=np.int32), positions=positions)
-    given = ResolvedRequest(GenerationRequest(prompt, SamplingParams()), 1, frozenset())
-    with connected() as (door, engine):
-        door.send(Submit.of(1, given))
-        got = receive(engine).resolved().request.prompt
-        np.testing.assert_array_equal(got.positions, positions)
-        assert got.positions.dtype == np.int32
-        assert got.position_delta == prompt.position_delta
 
 
 def test_many_threads_may_send() -> None:

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+import torch
+from support.wire import connected, receive
 
 from tensorrt_llm import errors
 from tensorrt_llm.errors import (
@@ -43,7 +46,11 @@ from tensorrt_llm.sampling_params import SamplingParams
 
 
 def sent(message, incoming):
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=incoming)
+    """What arrives of a message at the engine, or at the door, through a real connection."""
+    with connected() as (door, engine):
+        source, target = (door, engine) if incoming is ToEngine else (engine, door)
+        source.send(message)
+        return receive(target)
 
 
 def other_than_default(field: dataclasses.Field):
@@ -72,8 +79,53 @@ def request(**sampling) -> GenerationRequest:
         uuid="mine",
         part="messages[0]",
     )
-    prompt = ProcessedPrompt(np.arange(9, dtype=np.int32), (item,), "text", "vision")
-    return GenerationRequest(prompt, SamplingParams(**sampling), "salt")
+    positions = np.arange(27, dtype=np.int32).reshape(3, 9)
+    prompt = ProcessedPrompt(np.arange(9, dtype=np.int32), (item,), "text", "vision", positions)
+    return GenerationRequest(prompt, SamplingParams(**sampling), "salt", 0.25, 30.0)
+
+
+# Fields that stay behind, and why that is right.
+NOT_SENT = {
+    (ProcessedPrompt, "text"): "the engine has no use for it",
+}
+# Fields of the examples at their defaults, because there is no other value.
+ONE_VALUE = {(SamplingParams, "n")}
+
+
+def assert_filled(value: Any) -> None:
+    """An example says something in each of its fields, so that one left behind is missed."""
+    for field in dataclasses.fields(value):
+        here = getattr(value, field.name)
+        if (type(value), field.name) not in ONE_VALUE:
+            default = field.default
+            if field.default_factory is not dataclasses.MISSING:
+                default = field.default_factory()
+            same = type(here) is type(default) and np.array_equal(here, default)
+            assert not same, f"give {type(value).__name__}.{field.name} a value"
+        for part in here if isinstance(here, (list, tuple)) else (here,):
+            if dataclasses.is_dataclass(part):
+                assert_filled(part)
+
+
+def assert_same(given: Any, got: Any, where: str) -> None:
+    """Equal in every field, whichever fields there are."""
+    assert type(given) is type(got), where
+    if dataclasses.is_dataclass(given):
+        for field in dataclasses.fields(given):
+            if (type(given), field.name) not in NOT_SENT:
+                values = getattr(given, field.name), getattr(got, field.name)
+                assert_same(*values, f"{where}.{field.name}")
+    elif isinstance(given, (list, tuple)):
+        assert len(given) == len(got), where
+        for index, pair in enumerate(zip(given, got, strict=True)):
+            assert_same(*pair, f"{where}[{index}]")
+    elif isinstance(given, (np.ndarray, torch.Tensor)):
+        assert given.dtype == got.dtype, where
+        np.testing.assert_array_equal(given, got, where)
+    elif isinstance(given, Exception):
+        assert (str(given), vars(given)) == (str(got), vars(got)), where
+    else:
+        assert given == got, where
 
 
 def test_every_field_of_a_request_travels() -> None:
@@ -81,24 +133,19 @@ def test_every_field_of_a_request_travels() -> None:
         field.name: other_than_default(field) for field in dataclasses.fields(SamplingParams)
     }
     given = ResolvedRequest(request(**options), 12, frozenset({1, 2}))
+    assert_filled(given)
     message = sent(Submit.of(7, given), ToEngine)
     assert message.request_id == 7
     got = message.resolved()
-    assert (got.max_new_tokens, got.stop_token_ids) == (12, frozenset({1, 2}))
-    assert got.request.sampling_params == given.request.sampling_params
-    for field in dataclasses.fields(GenerationRequest):
-        if field.name != "prompt":
-            assert getattr(got.request, field.name) == getattr(given.request, field.name)
-    assert got.request.cache_salt == "salt"
-    left, right = given.request.prompt, got.request.prompt
-    np.testing.assert_array_equal(left.token_ids, right.token_ids)
-    assert right.token_ids.dtype == np.int32
-    assert right.text is None, "the engine has no use for it"
-    for field in dataclasses.fields(ProcessedPrompt):
-        if field.name not in ("token_ids", "items", "text", "positions"):
-            assert getattr(left, field.name) == getattr(right, field.name), field.name
-    for field in dataclasses.fields(ProcessedItem):
-        assert getattr(left.items[0], field.name) == getattr(right.items[0], field.name), field.name
+    assert_same(given, got, "request")
+    assert got.request.prompt.position_delta == given.request.prompt.position_delta != 0
+
+
+def test_positions_that_are_indices_need_no_array() -> None:
+    whole = request()
+    prompt = dataclasses.replace(whole.prompt, positions=None)
+    given = ResolvedRequest(dataclasses.replace(whole, prompt=prompt), 1, frozenset())
+    assert sent(Submit.of(1, given), ToEngine).resolved().request.prompt.positions is None
 
 
 def test_inputs_that_are_still_to_be_made_stay_with_the_door() -> None:
@@ -135,17 +182,16 @@ def test_every_field_of_an_update_travels() -> None:
         token_ids=(5, 6),
         cached_tokens=3,
         logprobs=(TokenLogprobs(5, -0.5, ((5, -0.5), (7, float("-inf")))),),
-        logits=None,
+        logits=torch.arange(6.0).reshape(2, 3),
         finish_reason="stop",
         stop_reason=6,
-        error=None,
+        error=EngineError("there is an end or an error, but either travels"),
     )
+    assert_filled(given)
     turn = sent(Turn(1, 2, [Update.of(9, given)], [{"iter": 1}]), ToDoor)
     assert (turn.num_taken, turn.num_waiting, turn.stats) == (1, 2, [{"iter": 1}])
     assert turn.updates[0].request_id == 9
-    got = turn.updates[0].update()
-    for field in dataclasses.fields(GenerationUpdate):
-        assert getattr(got, field.name) == getattr(given, field.name), field.name
+    assert_same(given, turn.updates[0].update(), "update")
 
 
 def example(kind: type[TrtllmError]) -> TrtllmError:
@@ -193,7 +239,7 @@ def test_the_facts_on_a_model_travel() -> None:
     info = ModelInfo(
         "llama", ("image",), frozenset({"image"}), 10, 20, "float32", "cpu", 3, 96, frozenset({1})
     )
-    assert sent(EngineReady(info), ToDoor).model_info == info
+    assert_same(info, sent(EngineReady(info), ToDoor).model_info, "info")
 
 
 @pytest.mark.parametrize(
