@@ -9,20 +9,17 @@ of this one (``worker``) where ``TLLM_WORKER_USE_SINGLE_PROCESS=1`` is set.
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tensorrt_llm.errors import LimitExceededError, QueueFullError, RequestError
 from tensorrt_llm.executor.detokenizer import Tokenizer
+from tensorrt_llm.executor.host_process import HostProcess
 from tensorrt_llm.executor.request import GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
-from tensorrt_llm.llmapi.llm_args import LlmArgs, refuse_disaggregated
-
-SINGLE_PROCESS_VARIABLE = "TLLM_WORKER_USE_SINGLE_PROCESS"
+from tensorrt_llm.llmapi.llm_args import LlmArgs, refuse_disaggregated, use_single_process
 
 
 @dataclass(frozen=True)
@@ -69,16 +66,6 @@ class ResolvedRequest:
     stop_token_ids: frozenset[int]
 
 
-def use_single_process(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether the environment asks for the engine in this process.
-
-    Args:
-        environment: Where to look; ``os.environ`` by default.
-    """
-    value = (os.environ if environment is None else environment).get(SINGLE_PROCESS_VARIABLE, "0")
-    return value not in ("", "0")
-
-
 class GenerationExecutor(ABC):
     """Takes requests and has them run. Safe to use from several threads.
 
@@ -99,8 +86,16 @@ class GenerationExecutor(ABC):
         self._lock = threading.Lock()
 
     @staticmethod
-    def create(args: LlmArgs, tokenizer: Tokenizer | None) -> GenerationExecutor:
+    def create(
+        args: LlmArgs, tokenizer: Tokenizer | None, host: HostProcess | None = None
+    ) -> GenerationExecutor:
         """Loads the checkpoint and starts the engine.
+
+        Args:
+            args: The configuration.
+            tokenizer: As the constructor.
+            host: Host that was started already, for an engine in a process of its own. It stays
+                its giver's, and has to outlive the executor.
 
         Raises:
             ConfigurationError: If the checkpoint or the options cannot work.
@@ -115,7 +110,7 @@ class GenerationExecutor(ABC):
             return GenerationExecutorWorker(args, tokenizer)
         from tensorrt_llm.executor.proxy import GenerationExecutorProxy
 
-        return GenerationExecutorProxy(args, tokenizer)
+        return GenerationExecutorProxy(args, tokenizer, host)
 
     def submit(self, request: GenerationRequest) -> GenerationResult:
         """Checks a request against the limits and queues it.

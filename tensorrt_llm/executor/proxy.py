@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -33,13 +34,9 @@ from tensorrt_llm.errors import (
     TrtllmError,
 )
 from tensorrt_llm.executor.detokenizer import Tokenizer
-from tensorrt_llm.executor.engine_process import (
-    EngineProcess,
-    HostProcess,
-    StopRequestedError,
-    StopSignal,
-)
+from tensorrt_llm.executor.engine_process import EngineProcess
 from tensorrt_llm.executor.executor import GenerationExecutor, ModelInfo, ResolvedRequest
+from tensorrt_llm.executor.host_process import HostProcess, StopRequestedError, StopSignal
 from tensorrt_llm.executor.ipc import Channel
 from tensorrt_llm.executor.item_preparer import ItemPreparer
 from tensorrt_llm.executor.messages import (
@@ -86,14 +83,21 @@ class GenerationExecutorProxy(GenerationExecutor):
     Args:
         args: The configuration.
         tokenizer: As the base class.
+        host: Forks the engines, as long as it lives; it is not ended here. None starts one.
 
     Raises:
         ConfigurationError: If the checkpoint or the options cannot work.
         EngineError: If the process cannot be started.
     """
 
-    def __init__(self, args: LlmArgs, tokenizer: Tokenizer | None) -> None:
+    def __init__(
+        self, args: LlmArgs, tokenizer: Tokenizer | None, host: HostProcess | None = None
+    ) -> None:
         super().__init__(args, tokenizer)
+        # The host's working directory is another one.
+        model = os.path.abspath(args.model)
+        engine_args = args.model_copy(update={"model": model, "tokenizer": None})
+        self._engine_args = engine_args.model_dump_json().encode()
         self._results: dict[int, GenerationResult] = {}
         self._calls: dict[int, Future[Any]] = {}
         self._call_numbers = itertools.count(1)
@@ -103,7 +107,7 @@ class GenerationExecutorProxy(GenerationExecutor):
         self._closed = self._gave_up = False
         self._problem = "the engine is starting"
         self._restarts = RestartPolicy(args.engine_config)
-        self._host: HostProcess | None = None
+        self._host = self._given_host = host
         self._engine: EngineProcess | None = None
         self._preparer = ItemPreparer(self._provide, self._fail_items)
         self._stop = StopSignal()
@@ -222,8 +226,7 @@ class GenerationExecutorProxy(GenerationExecutor):
         finally:
             self._gave_up = True
             self._take_down(self._problem, EngineStoppedError("the engine has stopped"))
-            if self._host is not None:
-                self._host.close()
+            self._drop_host()
             self._stop.close()
             if not self._started.done():
                 self._started.set_exception(EngineStoppedError("the engine was stopped"))
@@ -233,7 +236,7 @@ class GenerationExecutorProxy(GenerationExecutor):
         while True:
             reason = self._run_engine()
             if not self._started.done():
-                raise EngineError(f"the engine's process {reason} while it loaded the model")
+                raise EngineError(f"the engine cannot start: its process {reason}")
             delay = self._restarts.next_delay(time.monotonic())
             if delay is None:
                 problem = f"the engine's process {reason}; it is not started again"
@@ -247,13 +250,13 @@ class GenerationExecutorProxy(GenerationExecutor):
 
     def _run_engine(self) -> str:
         """Runs an engine to its end; gives the reason."""
-        if self._host is None or not self._host.alive:
-            if self._host is not None:
-                self._host.close()
-            self._host = None
-            self._host = HostProcess(self._stop)
+        seconds = self._args.engine_config.load_seconds
         try:
-            engine = self._host.launch()
+            if self._host is None or not self._host.alive:
+                self._drop_host()
+                self._host = HostProcess()
+            self._host.wait_until_ready(self._stop, seconds)
+            engine = EngineProcess(self._host, self._stop, seconds)
         except EngineError as error:
             return f"could not be started: {error}"
         self._engine = engine
@@ -263,22 +266,29 @@ class GenerationExecutorProxy(GenerationExecutor):
             self._engine = None
             engine.close()
 
+    def _drop_host(self) -> None:
+        host, self._host = self._host, None
+        if host is not None and host is not self._given_host:
+            host.close()
+
     def _serve(self, engine: EngineProcess) -> str:
         """Takes what an engine sends until it ends; gives the reason.
 
         Raises:
             StopRequestedError: If it was stopped because the owner wants to end.
         """
+        config = self._args.engine_config
         poller = zmq.Poller()
         poller.register(engine.channel.receiver, zmq.POLLIN)
         poller.register(engine.descriptor, zmq.POLLIN)
         poller.register(self._stop.descriptor, zmq.POLLIN)
-        heard = looked = time.monotonic()
+        began = heard = looked = time.monotonic()
         while True:
             ready = dict(poller.poll(_POLL_MS))
             now = time.monotonic()
             if now - looked > _SUSPENDED_SECONDS:
                 heard += now - looked
+                began += now - looked
             looked = now
             # Looked at before the messages: what it said before it ended is still heard.
             ended = engine.descriptor in ready
@@ -293,9 +303,11 @@ class GenerationExecutorProxy(GenerationExecutor):
             if self._stop.descriptor in ready:
                 self._wind_down(engine, poller)
                 raise StopRequestedError
-            stalled = now - heard
-            if self._channel is not None and stalled > self._args.engine_config.stall_seconds:
-                return self._put_down(engine, f"was stuck: no turn for {stalled:.1f} s")
+            if self._channel is None:
+                if now - began > config.load_seconds:
+                    return self._put_down(engine, f"was stuck: not ready after {now - began:.1f} s")
+            elif now - heard > config.stall_seconds:
+                return self._put_down(engine, f"was stuck: no turn for {now - heard:.1f} s")
 
     def _put_down(self, engine: EngineProcess, reason: str) -> str:
         engine.kill()
@@ -390,6 +402,4 @@ class GenerationExecutorProxy(GenerationExecutor):
             future.set_exception(answer.failure.error())
 
     def _start_message(self) -> StartEngine:
-        level = logging.getLogger(ROOT_NAME).getEffectiveLevel()
-        args = self._args.model_copy(update={"tokenizer": None})
-        return StartEngine(args.model_dump_json().encode(), level)
+        return StartEngine(self._engine_args, logging.getLogger(ROOT_NAME).getEffectiveLevel())

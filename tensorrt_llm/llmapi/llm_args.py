@@ -31,6 +31,7 @@ HashAlgorithm: TypeAlias = Literal["blake3", "sha256", "xxh3_128"]
 DeviceName: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 DISAGGREGATED_VARIABLE = "TLLM_MULTIMODAL_DISAGGREGATED"
+SINGLE_PROCESS_VARIABLE = "TLLM_WORKER_USE_SINGLE_PROCESS"
 
 _BYTE_UNITS = {
     "": 1,
@@ -277,6 +278,12 @@ class EngineConfig(StrictModel):
         description="Seconds without a turn of the engine's loop after which it counts as stuck "
         "and is killed. A turn takes as long as a step.",
     )
+    load_seconds: float = Field(
+        1800.0,
+        ge=2,
+        description="Seconds that an engine may take to load the checkpoint; after that it is "
+        "killed, and counts as one that died.",
+    )
     max_restarts: int = Field(
         5,
         ge=0,
@@ -421,3 +428,13 @@ def refuse_disaggregated(environment: Mapping[str, str] | None = None) -> None:
             f"{DISAGGREGATED_VARIABLE}={value}: disaggregated multimodal serving is not available "
             "in this release"
         )
+
+
+def use_single_process(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether the environment asks for the engine in the caller's process.
+
+    Args:
+        environment: Where to look; ``os.environ`` by default.
+    """
+    value = (os.environ if environment is None else environment).get(SINGLE_PROCESS_VARIABLE, "0")
+    return value not in ("", "0")

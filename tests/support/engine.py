@@ -16,6 +16,7 @@ import numpy as np
 from transformers import AutoTokenizer
 
 from tensorrt_llm.executor.executor import GenerationExecutor
+from tensorrt_llm.executor.host_process import HostProcess
 from tensorrt_llm.executor.proxy import GenerationExecutorProxy
 from tensorrt_llm.executor.request import DEFAULT_PRIORITY, GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
@@ -27,11 +28,17 @@ from tensorrt_llm.sampling_params import SamplingParams
 
 @contextmanager
 def running(
-    checkpoint: Path, *, block_reuse: bool = True, own_process: bool = False, **options: Any
+    checkpoint: Path,
+    *,
+    block_reuse: bool = True,
+    own_process: bool = False,
+    host: HostProcess | None = None,
+    **options: Any,
 ) -> Iterator[Any]:
     """An executor on a checkpoint; options are those of ``LlmArgs``, ``kv_*`` go to the cache.
 
-    The engine runs in a thread here, for tests that look inside, unless ``own_process`` is set.
+    The engine runs in a thread here, for tests that look inside, unless ``own_process`` is set, or
+    a ``host`` is given that forks it.
     """
     cache = {name[3:]: options.pop(name) for name in list(options) if name.startswith("kv_")}
     cache.setdefault("max_tokens", 16_384)
@@ -42,8 +49,12 @@ def running(
         device=options.pop("device", "cpu"),
         **options,
     )
-    kind = GenerationExecutorProxy if own_process else GenerationExecutorWorker
-    executor = kind(args, AutoTokenizer.from_pretrained(checkpoint))
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    executor: GenerationExecutor
+    if own_process or host is not None:
+        executor = GenerationExecutorProxy(args, tokenizer, host)
+    else:
+        executor = GenerationExecutorWorker(args, tokenizer)
     try:
         yield executor
     finally:

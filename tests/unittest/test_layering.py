@@ -44,6 +44,7 @@ RANKS = {
     "executor.worker": 4,
     "executor.worker_main": 4,
     "executor.engine_host": 4,
+    "executor.host_process": 4,
     "llmapi": 5,
     "serve": 6,
     "commands": 7,

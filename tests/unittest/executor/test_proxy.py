@@ -20,6 +20,7 @@ import numpy as np
 import psutil
 import pytest
 import torch
+from support.checkpoints import build_checkpoint
 from support.engine import assert_idle, deferred, running, start, text_prompt, wait_until
 from support.media import clip, picture
 from support.prompts import PromptMaker
@@ -28,16 +29,18 @@ from support.reference import ReferenceModel
 from tensorrt_llm.errors import (
     ConfigurationError,
     EngineDiedError,
+    EngineError,
     EngineRestartingError,
     EngineStoppedError,
     LimitExceededError,
     QueueFullError,
 )
-from tensorrt_llm.executor.executor import SINGLE_PROCESS_VARIABLE, GenerationExecutor
+from tensorrt_llm.executor.executor import GenerationExecutor
+from tensorrt_llm.executor.host_process import HostProcess
 from tensorrt_llm.executor.ipc import FOLDER_PREFIX
 from tensorrt_llm.executor.proxy import GenerationExecutorProxy
 from tensorrt_llm.executor.worker import GenerationExecutorWorker
-from tensorrt_llm.llmapi.llm_args import LlmArgs
+from tensorrt_llm.llmapi.llm_args import SINGLE_PROCESS_VARIABLE, LlmArgs
 
 NEW = 5
 IMAGE, AUDIO = "<|image|>", "<|audio|>"
@@ -120,6 +123,33 @@ def test_both_modes_give_the_same(phi4mm_checkpoint, make, proxy) -> None:
         counts = [state["kvCacheStats"]["freeNumBlocks"] for state in states]
         assert counts[0] == counts[1]
         assert [len(executor.iteration_stats()) > 0 for executor in (proxy, inside)] == [True] * 2
+
+
+def test_positions_on_several_axes_travel(checkpoint_root, engine_host) -> None:
+    """A family whose tokens have other positions than their index, and more than one each."""
+    checkpoint = build_checkpoint("qwen2_vl", checkpoint_root)
+    make = PromptMaker(checkpoint)
+    mark = "<|vision_start|><|image_pad|><|vision_end|>"
+    prompts = [
+        make(f"Compare {mark} with {mark} in one word.", picture(1), picture(4, 300, 90)),
+        deferred(make(f"Compare {mark} with {mark} in two.", picture(4, 300, 90), picture(1))),
+        words(3, 60),
+    ]
+    assert prompts[0].positions.shape[0] > 1 and prompts[0].position_delta != 0
+    options = {"max_num_tokens": 48}
+    with (
+        running(checkpoint, host=engine_host, **options) as outside,
+        running(checkpoint, **options) as inside,
+    ):
+        for prompt in (*prompts, prompts[0]):
+            ours, theirs = (start(one, prompt, 12).result() for one in (outside, inside))
+            assert ours.outputs[0].token_ids == theirs.outputs[0].token_ids
+            assert ours.cached_tokens == theirs.cached_tokens
+            assert torch.equal(
+                ours.outputs[0].generation_logits, theirs.outputs[0].generation_logits
+            )
+        assert ours.cached_tokens == len(prompts[0]) - 1
+        assert_idle(outside)
 
 
 def test_the_environment_chooses_the_mode(llama_checkpoint, monkeypatch) -> None:
@@ -267,18 +297,18 @@ def test_a_door_that_was_suspended_does_not_blame_the_engine(proxy, reference) -
 
 def test_a_host_that_is_killed_takes_its_engine_along_and_is_replaced(proxy, reference) -> None:
     result = in_generation(healthy(proxy), None)[0]
-    host, engine = proxy._host._process.pid, proxy.engine_pid
+    host, engine = proxy._host.pid, proxy.engine_pid
     os.kill(host, signal.SIGKILL)
     assert_all_fail([result], NOTICE_SECONDS)
     wait_until(lambda: not psutil.pid_exists(engine), "the engine has ended too")
     assert_right(healthy(proxy), reference, words(6))
-    assert proxy._host._process.pid != host
+    assert proxy._host.pid != host
 
 
-def test_restarts_are_bounded_and_the_end_is_said(llama_checkpoint) -> None:
+def test_restarts_are_bounded_and_the_end_is_said(llama_checkpoint, engine_host) -> None:
     config = {"max_restarts": 1, "restart_delay_seconds": 0, "stall_seconds": 60}
     with running(
-        llama_checkpoint, own_process=True, engine_config=config, max_queue_size=2, max_batch_size=1
+        llama_checkpoint, host=engine_host, engine_config=config, max_queue_size=2, max_batch_size=1
     ) as executor:
         # One engine more is enough to see the queue's bound as well.
         results = [start(executor, words(1), 4000)]
@@ -301,7 +331,7 @@ def test_shutdown_fails_what_runs_and_leaves_no_process(llama_checkpoint) -> Non
     with running(llama_checkpoint, own_process=True) as executor:
         results = [start(executor, words(n, 20), 4000) for n in range(3)]
         next(iter(results[0]))
-        pids = executor.engine_pid, executor._host._process.pid
+        pids = executor.engine_pid, executor._host.pid
         processes = [psutil.Process(pid) for pid in pids]
         executor.shutdown()
         for result in results:
@@ -315,7 +345,9 @@ def test_shutdown_fails_what_runs_and_leaves_no_process(llama_checkpoint) -> Non
     wait_until(lambda: leftovers() == before, "nothing is left", 10)
 
 
-def test_a_checkpoint_that_cannot_be_loaded_says_why(llama_checkpoint, tmp_path) -> None:
+def test_a_checkpoint_that_cannot_be_loaded_says_why(
+    llama_checkpoint, tmp_path, engine_host
+) -> None:
     folder = tmp_path / "cut"
     folder.mkdir()
     for file in llama_checkpoint.iterdir():
@@ -324,9 +356,28 @@ def test_a_checkpoint_that_cannot_be_loaded_says_why(llama_checkpoint, tmp_path)
     before = leftovers()
     with (
         pytest.raises(ConfigurationError, match="cannot load weights"),
-        running(folder, own_process=True),
+        running(folder, host=engine_host),
     ):
         pass
+    wait_until(lambda: leftovers() == before, "nothing is left", 10)
+
+
+def test_a_checkpoint_that_never_loads_is_given_up(tmp_path, engine_host) -> None:
+    os.mkfifo(tmp_path / "config.json")  # whoever opens it waits for a writer
+    args = LlmArgs(model=str(tmp_path), engine_config={"load_seconds": 2})
+    before = leftovers()
+    with pytest.raises(EngineError, match=r"cannot start: its process was stuck: not ready after"):
+        GenerationExecutorProxy(args, None, engine_host)
+    wait_until(lambda: leftovers() == before, "nothing is left", 10)
+
+
+def test_a_host_that_never_answers_is_given_up(llama_checkpoint) -> None:
+    args = LlmArgs(model=str(llama_checkpoint), engine_config={"load_seconds": 2})
+    before = leftovers()
+    with HostProcess() as host:
+        os.kill(host.pid, signal.SIGSTOP)
+        with pytest.raises(EngineError, match=r"host process did not answer within 2 s"):
+            GenerationExecutorProxy(args, None, host)
     wait_until(lambda: leftovers() == before, "nothing is left", 10)
 
 
@@ -352,26 +403,26 @@ OWNER = """
 import sys, time
 from pathlib import Path
 sys.path[:0] = ["tests", "."]
+from tensorrt_llm.executor.host_process import HostProcess
+host = HostProcess()
 from support.engine import running, start, text_prompt
-with running(Path(sys.argv[1]), own_process=True) as executor:
+with running(Path(sys.argv[1]), host=host) as executor:
     results = [start(executor, text_prompt([5, 6, 7]), 4000) for _ in range(2)]
     next(iter(results[0]))
-    print(executor.engine_pid, executor._host._process.pid, flush=True)
+    print(executor.engine_pid, host.pid, flush=True)
     time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("stopped", [False, True])
-def test_an_owner_that_is_killed_takes_everything_along(llama_checkpoint, stopped) -> None:
-    """Also with an engine that cannot see anything any more."""
+def test_an_owner_that_is_killed_takes_everything_along(llama_checkpoint) -> None:
+    """Even an engine that cannot see anything any more."""
     before = leftovers()
     command = [sys.executable, "-c", OWNER, str(llama_checkpoint)]
     root = Path(__file__).resolve().parents[3]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as owner:
         processes = [psutil.Process(int(pid)) for pid in owner.stdout.readline().split()]
         assert len(processes) == 2 and all(engine_like(process) for process in processes)
-        if stopped:
-            os.kill(processes[0].pid, signal.SIGSTOP)
+        os.kill(processes[0].pid, signal.SIGSTOP)
         owner.kill()
     wait_until(lambda: not any(p.is_running() for p in processes), "both have ended", 10)
     wait_until(lambda: leftovers() == before, "nothing is left", 10)

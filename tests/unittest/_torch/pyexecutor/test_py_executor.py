@@ -125,10 +125,11 @@ def test_an_item_that_the_store_has_lost_is_asked_for_again(
 )
 @pytest.mark.parametrize("own_process", [False, True])
 def test_an_item_that_cannot_be_prepared_fails_its_request_alone(
-    phi4mm_checkpoint, make, reference, error, kind, words, own_process
+    phi4mm_checkpoint, make, reference, error, kind, words, own_process, request
 ) -> None:
+    host = request.getfixturevalue("engine_host") if own_process else None
     prompt = make(f"<|user|>{IMAGE}{AUDIO}?{TAIL}", picture(6), clip(6))
-    with running(phi4mm_checkpoint, own_process=own_process) as executor:
+    with running(phi4mm_checkpoint, host=host) as executor:
         neighbour = start(executor, make("<|user|>Words." + TAIL), 40)
         with pytest.raises(kind, match=words):
             start(executor, deferred(prompt, fail(error)), NEW).result(timeout=60)
