@@ -207,7 +207,11 @@ _MODEL_CLASSES: dict[str, type[DecoderModel]] = {}
 
 
 def register_model(*model_types: str) -> Callable[[_ModelClass], _ModelClass]:
-    """Class decorator: this class runs checkpoints of these ``model_type``s."""
+    """Class decorator: this class runs checkpoints of these ``model_type``s.
+
+    It is known in the process that registers it. For a class outside this package that has to be
+    the engine's, so set ``TLLM_WORKER_USE_SINGLE_PROCESS=1``.
+    """
 
     def register(model_class: _ModelClass) -> _ModelClass:
         for model_type in model_types:
@@ -249,7 +253,9 @@ def load_model(
     if model_class is DecoderModel and not architecture.endswith("ForCausalLM"):
         raise ConfigurationError(
             f"{model_path}: {architecture} is not a text decoder and no family is registered for "
-            f"model_type {config.model_type!r}; registered: {', '.join(sorted(_MODEL_CLASSES))}"
+            f"model_type {config.model_type!r}; registered: {', '.join(sorted(_MODEL_CLASSES))} "
+            "(one that a program registers is known to an engine in its own process only: "
+            "TLLM_WORKER_USE_SINGLE_PROCESS=1)"
         )
     hf_model = _load_weights(hf_class, model_path, config, dtype)
     hf_model.to(device)  # type: ignore[arg-type]
