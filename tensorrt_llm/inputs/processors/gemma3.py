@@ -19,7 +19,7 @@ from PIL import Image
 from tensorrt_llm.errors import ConfigurationError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
-from tensorrt_llm.inputs.processors.settings import read_image_settings
+from tensorrt_llm.inputs.processors.settings import normalised, read_image_settings
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
     PreparedItem,
@@ -112,8 +112,7 @@ class Gemma3InputProcessor(InputProcessor):
         square = model_image(item.data).resize(
             (settings.side, settings.side), Image.Resampling(settings.resample)
         )
-        mean, std = (np.asarray(values, np.float32) for values in (settings.mean, settings.std))
-        pixels = (np.asarray(square, np.float32) / np.float32(255) - mean) / std
+        pixels = normalised(np.asarray(square), settings.mean, settings.std)
         rows = [config.image_token_id] * config.mm_tokens_per_image
         token_ids = np.array([config.boi_token_id, *rows, config.eoi_token_id], np.int32)
         is_row = np.ones(len(token_ids), bool)

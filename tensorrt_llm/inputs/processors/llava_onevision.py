@@ -26,7 +26,7 @@ from transformers.image_utils import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
 from tensorrt_llm.errors import ConfigurationError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
-from tensorrt_llm.inputs.processors.settings import read_image_settings
+from tensorrt_llm.inputs.processors.settings import normalised, read_image_settings
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
     PreparedItem,
@@ -118,9 +118,8 @@ def cut_tiles(image: Image.Image, grid: tuple[int, int], settings: ImageSettings
         for top in range(0, high, tile)
         for left in range(0, wide, tile)
     ]
-    pixels = np.stack([np.asarray(one, np.float32) for one in tiles]) / np.float32(255)
-    mean, std = (np.asarray(values, np.float32) for values in (settings.mean, settings.std))
-    return ((pixels - mean) / std).transpose(0, 3, 1, 2)
+    pixels = normalised(np.stack(tiles), settings.mean, settings.std)
+    return pixels.transpose(0, 3, 1, 2)
 
 
 def num_rows(height: int, width: int, lines: int, columns: int, side: int, most: int) -> int:
