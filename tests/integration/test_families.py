@@ -48,11 +48,14 @@ class Served:
         return reply.cached
 
 
-@pytest.fixture(scope="module", params=["qwen2_audio", "qwen2_vl", "qwen2_5_vl", "idefics3"])
+@pytest.fixture(
+    scope="module",
+    params=["qwen2_audio", "qwen2_vl", "qwen2_5_vl", "idefics3", "gemma3", "voxtral"],
+)
 def served(request: pytest.FixtureRequest, checkpoint_root: Path, start_servers: Any) -> Served:
     checkpoint = build_checkpoint(request.param, checkpoint_root)
     server = start_servers({request.param: [str(checkpoint), "--max_seq_len", "4096"]})
-    kind = "audio" if request.param == "qwen2_audio" else "image"
+    kind = "audio" if request.param in ("qwen2_audio", "voxtral") else "image"
     reference = ReferenceModel(checkpoint)
     return Served(kind, server[request.param], ChatOracle(checkpoint), reference)
 
