@@ -166,7 +166,6 @@ def traces() -> tuple[set[str], set[str]]:
 @pytest.mark.parametrize(
     ("when", "number"),
     [
-        ("serving", signal.SIGKILL),
         ("stuck", signal.SIGKILL),
         ("stuck", signal.SIGTERM),
         ("loading", signal.SIGKILL),
@@ -198,6 +197,19 @@ def test_whatever_ends_the_server_nothing_of_it_stays(
             ended(server, family, number)
             list(events)
     wait_until(lambda: traces() == before, "nothing is left", 10)
+
+
+def test_a_server_that_is_killed_while_it_serves_leaves_nothing(server: Server) -> None:
+    """The last test here: it ends the server of the others."""
+    wait_until_healthy(server)
+    family = psutil.Process(server.process.pid).children(recursive=True)
+    assert len(family) >= 2
+    before = traces()
+    with server.open_stream(LONG) as events, contextlib.suppress(httpx.TransportError):
+        next(events)
+        ended(server, family, signal.SIGKILL)
+        list(events)
+    assert traces() == before, "an engine that is connected has no names to leave"
 
 
 def ended(server: Server, family: list[psutil.Process], number: signal.Signals) -> None:
