@@ -22,6 +22,12 @@ PATH="$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$
 cmake -S . -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DTRTLLM_BUILD_PYTHON=OFF -DTRTLLM_BUILD_FUZZER=ON -DTRTLLM_SANITIZE=address,undefined -DPython_EXECUTABLE="$python"
 cmake --build "$build" --parallel 2
-mkdir -p "$build/corpus"
+mkdir -p "$build/corpus" "$build/seeds"
+# An operation takes some ten bytes and a fault takes many operations, so it starts from long inputs and keeps them long.
+"$python" -c '
+import pathlib, random, sys
+for seed in range(64):
+    pathlib.Path(sys.argv[1], str(seed)).write_bytes(random.Random(seed).randbytes(4096))
+' "$build/seeds"
 cd "$build"
-cpp/kvCacheManagerFuzzer -max_total_time="${1:-60}" -max_len=4096 -print_final_stats=1 corpus
+cpp/kvCacheManagerFuzzer -max_total_time="${1:-60}" -max_len=4096 -len_control=0 -print_final_stats=1 corpus seeds

@@ -14,8 +14,9 @@ All of them are immutable. Nothing after ``ProcessedPrompt`` looks at media byte
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NewType, TypeAlias, TypedDict
 
@@ -191,6 +192,39 @@ class StructuredPrompt:
     plain: tuple[TextSpan, ...] = ()
     media: tuple[MediaSpan, ...] = ()
     add_special_tokens: bool = True
+
+    def framed(self, before: str, after: str) -> StructuredPrompt:
+        """The same prompt with text of ours before and behind each placeholder."""
+        if not (before or after):
+            return self
+        width, starts = len(before) + len(after), [span.start for span in self.media]
+
+        def shift(position: int) -> int:
+            return width * bisect_left(starts, position)
+
+        pieces, done = [], 0
+        for span in self.media:
+            pieces += [
+                self.text[done : span.start],
+                before,
+                self.text[span.start : span.end],
+                after,
+            ]
+            done = span.end
+        pieces.append(self.text[done:])
+        plain = tuple(
+            replace(span, start=span.start + shift(span.start), end=span.end + shift(span.start))
+            for span in self.plain
+        )
+        media = tuple(
+            replace(
+                span,
+                start=span.start + shift(span.start) + len(before),
+                end=span.end + shift(span.start) + len(before),
+            )
+            for span in self.media
+        )
+        return StructuredPrompt("".join(pieces), plain, media, self.add_special_tokens)
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,9 @@ class InputProcessor(ABC):
     modalities: tuple[str, ...] = ()
     """What the family takes beside text."""
 
+    frame: tuple[str, str] = ("", "")
+    """Text that belongs before and behind each placeholder, tokenised with what stands beside."""
+
     embedding_modalities: tuple[str, ...] = ()
     """Those of ``modalities`` whose items may come as rows (``EmbeddingData``)."""
 
@@ -247,7 +250,7 @@ class InputProcessor(ABC):
             ConfigurationError: If a media placeholder is not one special token.
             RequestError: If the text cannot be written in tokens.
         """
-        token_ids, positions = self._tokenize(prompt)
+        token_ids, positions = self._tokenize(prompt.framed(*self.frame))
         token_ids.setflags(write=False)
         order = tuple(span.item for span in prompt.media)
         return TokenizedPrompt(prompt.text, token_ids, tuple(positions), order)

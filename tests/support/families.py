@@ -28,10 +28,12 @@ class Family:
     Attributes:
         name: Its name in ``examples/tiny_checkpoints.py``.
         marks: For each modality what its chat template writes where an item stands.
+        whole_rows: Rows of an item that must run in one step; 0 if an item may be split.
     """
 
     name: str
     marks: Mapping[str, str]
+    whole_rows: int = 0
 
     def __str__(self) -> str:
         return self.name
@@ -63,8 +65,11 @@ FAMILIES = (
     Family("qwen2_audio", {"audio": _SOUND}),
     Family("qwen2_vl", {"image": _PICTURE}),
     Family("qwen2_5_vl", {"image": _PICTURE}),
+    Family("qwen3_vl", {"image": _PICTURE}),
     Family("idefics3", {"image": "<image>"}),
     Family("smolvlm", {"image": "<image>"}),
+    Family("llava_onevision", {"image": "<image>"}),
+    Family("gemma3", {"image": "<start_of_image>"}, whole_rows=64),
 )
 
 Named: TypeAlias = "tuple[ProcessedPrompt, tuple[str, ...]]"

@@ -68,9 +68,14 @@ class ReferenceModel:
                 inputs.setdefault(name, []).append(tensor)
         # Where a picture is several, a prompt's pictures stand in one row of a batch.
         axis = 1 if self.model.config.model_type in ("idefics3", "smolvlm") else 0
+        if self.model.config.model_type == "llava_onevision" and "pixel_values" in inputs:
+            # Pictures of fewer tiles are filled up with empty ones, which the model drops again.
+            inputs["pixel_values"] = _filled_up(inputs["pixel_values"])
         joined = {name: torch.cat(tensors, axis) for name, tensors in inputs.items()}
         if "image_grid_thw" in joined:
             joined["mm_token_type_ids"] = (ids == self.model.config.image_token_id).int()
+        if self.model.config.model_type == "gemma3":
+            joined["token_type_ids"] = (ids == self.model.config.image_token_id).int()
         return {"input_ids": ids, **joined}
 
     def _forget(self) -> None:
@@ -92,3 +97,12 @@ class ReferenceModel:
         encoder = encoders.image_embed if item.modality == "image" else encoders.audio_embed
         blank = torch.zeros(*placeholders.shape, self.model.config.hidden_size)
         return encoder(placeholders, blank, **item.encoder_inputs, **item.encoder_kwargs)[0]
+
+
+def _filled_up(pictures: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Each ``[1, tiles, ...]`` with zeros behind, so that all have as many tiles."""
+    most = max(picture.shape[1] for picture in pictures)
+    return [
+        torch.cat([picture, picture.new_zeros(1, most - picture.shape[1], *picture.shape[2:])], 1)
+        for picture in pictures
+    ]

@@ -22,8 +22,7 @@ BlockStore::BlockStore(BlockId numBlocks, std::int32_t tokensPerBlock, BlockId n
         record.firstChild = kNoBlock;
         record.nextSibling = kNoBlock;
         record.previousSibling = kNoBlock;
-        record.listPrevious = kNoBlock;
-        record.listNext = kNoBlock;
+        record.links = {kNoBlock, kNoBlock};
         record.moreSpans = -1;
         record.slot = block;
         record.onHost = block >= numBlocks - numOnHost;

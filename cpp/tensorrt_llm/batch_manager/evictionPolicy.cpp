@@ -35,14 +35,13 @@ EvictionPolicy::EvictionPolicy(BlockStore& store)
     for (BlockId block = 0; block < mStore.numBlocks(); ++block)
     {
         mStore[block].state = BlockState::kFree;
-        pushBack(listsOf(block).free, block);
-        ++listsOf(block).numFree;
+        listsOf(block).free.pushBack(block, linksOf());
     }
 }
 
 BlockId EvictionPolicy::next(Tier tier) const
 {
-    auto const block = of(tier).free.first;
+    auto const block = of(tier).free.first();
     return block == kNoBlock ? nextCached(tier) : block;
 }
 
@@ -53,7 +52,7 @@ BlockId EvictionPolicy::nextCached(Tier tier) const
     {
         if (lists.occupied[word] != 0)
         {
-            return lists.levels[64 * word + static_cast<std::size_t>(__builtin_ctzll(lists.occupied[word]))].first;
+            return lists.levels[64 * word + static_cast<std::size_t>(__builtin_ctzll(lists.occupied[word]))].first();
         }
     }
     return kNoBlock;
@@ -80,13 +79,13 @@ void EvictionPolicy::fail(BlockId block, BlockState expected) const
         "block " + std::to_string(block) + " is " + nameOf(state(block)) + ", expected " + nameOf(expected));
 }
 
-void EvictionPolicy::walk(List const& list, BlockState expected, Tier tier, std::vector<BlockId>& blocks) const
+void EvictionPolicy::walk(LinkedList const& list, BlockState expected, Tier tier, std::vector<BlockId>& blocks) const
 {
     auto previous = kNoBlock;
-    for (auto block = list.first; block != kNoBlock; block = mStore[block].listNext)
+    for (auto block = list.first(); block != kNoBlock; block = mStore[block].links.next)
     {
         expect(block, expected);
-        if (mStore[block].listPrevious != previous || mStore[block].onHost != (tier == Tier::kHost)
+        if (mStore[block].links.previous != previous || mStore[block].onHost != (tier == Tier::kHost)
             || blocks.size() == static_cast<std::size_t>(mStore.numBlocks()))
         {
             throw InternalStateError(std::string{"a list of "} + nameOf(expected) + " blocks is broken at block "
@@ -95,10 +94,10 @@ void EvictionPolicy::walk(List const& list, BlockState expected, Tier tier, std:
         blocks.push_back(block);
         previous = block;
     }
-    if (list.last != previous)
+    if (list.last() != previous)
     {
         throw InternalStateError(std::string{"a list of "} + nameOf(expected) + " blocks ends with block "
-                                 + std::to_string(list.last) + ", expected " + std::to_string(previous));
+                                 + std::to_string(list.last()) + ", expected " + std::to_string(previous));
     }
 }
 
@@ -151,7 +150,7 @@ void EvictionPolicy::checkIntegrity() const
         };
         std::vector<BlockId> free;
         walk(of(tier).free, BlockState::kFree, tier, free);
-        check(BlockState::kFree, free.size(), numFree, of(tier).numFree);
+        check(BlockState::kFree, free.size(), numFree, of(tier).free.size());
         check(BlockState::kCached, cachedBlocks(tier).size(), numCached, of(tier).numCached);
     }
 }

@@ -172,7 +172,7 @@ void KVCacheManager::prefetchNext() const
     auto block = mPolicy.next(Tier::kDevice);
     for (int ahead = 1; ahead <= 2 && block != kNoBlock; ++ahead)
     {
-        block = mStore[block].listNext;
+        block = mStore[block].links.next;
         if (block != kNoBlock && ahead == 1)
         {
             mTree.prefetchErase(block);
@@ -180,9 +180,9 @@ void KVCacheManager::prefetchNext() const
             mStore.prefetchKey(block, false);
         }
     }
-    if (block != kNoBlock && mStore[block].listNext != kNoBlock)
+    if (block != kNoBlock && mStore[block].links.next != kNoBlock)
     {
-        mStore.prefetchRecord(mStore[block].listNext);
+        mStore.prefetchRecord(mStore[block].links.next);
     }
 }
 

@@ -46,7 +46,7 @@ WindowPool::WindowPool(WindowPoolConfig const& config, std::int64_t maxStepToken
     for (BlockId slot = 0; slot < numSlots(); ++slot)
     {
         at(slot).node = kNoBlock;
-        pushBack(mFree, slot);
+        mFree.pushBack(slot, linksOf());
     }
 }
 
@@ -76,8 +76,8 @@ BlockId WindowPool::acquire(BlockId node)
 
 BlockId WindowPool::take(BlockId node)
 {
-    auto const fromFree = mFree.first != kNoBlock;
-    auto const slot = fromFree ? mFree.first : mCached.first;
+    auto const fromFree = mFree.first() != kNoBlock;
+    auto const slot = fromFree ? mFree.first() : mCached.first();
     if (slot == kNoBlock)
     {
         throw InternalStateError("the pool of window " + std::to_string(mWindowSize) + " has 0 of "
@@ -86,7 +86,7 @@ BlockId WindowPool::take(BlockId node)
     }
     if (fromFree)
     {
-        unlink(mFree, slot);
+        mFree.remove(slot, linksOf());
         at(slot).references.acquire();
     }
     else
@@ -107,7 +107,7 @@ void WindowPool::release(BlockId slot)
     }
     if (record.node != kNoBlock && mStore[record.node].present)
     {
-        pushBack(mCached, slot);
+        mCached.pushBack(slot, linksOf());
         return;
     }
     if (record.node != kNoBlock)
@@ -115,7 +115,7 @@ void WindowPool::release(BlockId slot)
         mSlotOf[static_cast<std::size_t>(record.node)] = 0;
         record.node = kNoBlock;
     }
-    pushBack(mFree, slot);
+    mFree.pushBack(slot, linksOf());
 }
 
 void WindowPool::attach(BlockId slot, BlockId node)
@@ -146,16 +146,16 @@ void WindowPool::detach(BlockId node)
     at(slot).node = kNoBlock;
     if (at(slot).references.value() == 0)
     {
-        unlink(mCached, slot);
-        pushBack(mFree, slot);
+        mCached.remove(slot, linksOf());
+        mFree.pushBack(slot, linksOf());
     }
 }
 
 void WindowPool::dropCached()
 {
-    while (mCached.first != kNoBlock)
+    while (mCached.first() != kNoBlock)
     {
-        detach(at(mCached.first).node);
+        detach(at(mCached.first()).node);
     }
 }
 
@@ -173,7 +173,8 @@ void WindowPool::unpin(BlockId slot)
 
 WindowPoolStats WindowPool::stats() const
 {
-    return {mWindowSize, numSlots(), mFree.size + mCached.size, mCached.size, mNumPromised, mNumEvicted, mNumReleased};
+    return {mWindowSize, numSlots(), mFree.size() + mCached.size(), mCached.size(), mNumPromised, mNumEvicted,
+        mNumReleased};
 }
 
 //! Of a slot that is not free.
@@ -181,46 +182,28 @@ void WindowPool::hold(BlockId slot)
 {
     if (at(slot).references.acquire() == 1)
     {
-        unlink(mCached, slot);
+        mCached.remove(slot, linksOf());
     }
 }
 
-void WindowPool::pushBack(List& list, BlockId slot)
-{
-    at(slot).previous = list.last;
-    at(slot).next = kNoBlock;
-    (list.last == kNoBlock ? list.first : at(list.last).next) = slot;
-    list.last = slot;
-    ++list.size;
-}
-
-void WindowPool::unlink(List& list, BlockId slot)
-{
-    auto const previous = at(slot).previous;
-    auto const following = at(slot).next;
-    (previous == kNoBlock ? list.first : at(previous).next) = following;
-    (following == kNoBlock ? list.last : at(following).previous) = previous;
-    --list.size;
-}
-
-void WindowPool::checkList(List const& list, bool cached, std::vector<bool>& seen) const
+void WindowPool::checkList(LinkedList const& list, bool cached, std::vector<bool>& seen) const
 {
     BlockId size = 0;
     auto previous = kNoBlock;
-    for (auto slot = list.first; slot != kNoBlock; slot = at(slot).next)
+    for (auto slot = list.first(); slot != kNoBlock; slot = at(slot).links.next)
     {
         expectEqual([&] { return "lists that " + nameOf(slot) + " is on"; },
             seen.at(static_cast<std::size_t>(slot)) ? 2 : 1, 1);
         seen[static_cast<std::size_t>(slot)] = true;
-        expectEqual([&] { return "entry before " + nameOf(slot); }, at(slot).previous, previous);
+        expectEqual([&] { return "entry before " + nameOf(slot); }, at(slot).links.previous, previous);
         auto const node = at(slot).node;
         expectEqual([&] { return "findable block of listed " + nameOf(slot); },
             node != kNoBlock && mStore[node].present, cached);
         previous = slot;
         ++size;
     }
-    expectEqual([] { return std::string{"last entry of a list of window slots"}; }, list.last, previous);
-    expectEqual([] { return std::string{"entries of a list of window slots"}; }, size, list.size);
+    expectEqual([] { return std::string{"last entry of a list of window slots"}; }, list.last(), previous);
+    expectEqual([] { return std::string{"entries of a list of window slots"}; }, size, list.size());
 }
 
 void WindowPool::checkIntegrity(std::vector<std::uint32_t> const& holders, std::int64_t numPromised) const
@@ -249,8 +232,8 @@ void WindowPool::checkIntegrity(std::vector<std::uint32_t> const& holders, std::
             mStore[node].state == BlockState::kFree && slotOf(node) != kNoBlock, 0);
     }
     expectEqual([] { return std::string{"slots attached to nodes, less nodes that have one"}; }, numAttached, 0);
-    expectEqual([] { return std::string{"free, cached and held window slots"}; }, mFree.size + mCached.size + numHeld,
-        numSlots());
+    expectEqual([] { return std::string{"free, cached and held window slots"}; },
+        mFree.size() + mCached.size() + numHeld, numSlots());
     expectEqual([] { return std::string{"promised window slots"}; }, mNumPromised, numPromised);
     if (!canPromise(0, 0))
     {

@@ -100,12 +100,15 @@ class SequenceAttention:
         query_len: Number of its new tokens.
         kv_len: Tokens it has in the pool once this step's are written.
         block_table: int64 block ids on the pool's device, enough to hold ``kv_len`` tokens.
+        both_ways: Spans ``[begin, end)`` of its tokens that see each other whatever their order,
+            each written as a whole once this step's tokens are.
     """
 
     query_start: int
     query_len: int
     kv_len: int
     block_table: torch.Tensor = field(repr=False)
+    both_ways: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class AttentionBackend(ABC):
         scaling: float | None,
         sliding_window: int | None,
     ) -> torch.Tensor:
-        """Writes the new keys and values to the pool, then attends causally.
+        """Writes the new keys and values to the pool, then attends, causally but for both_ways.
 
         Args:
             layer: Layer index into the pool.
@@ -149,8 +152,8 @@ class AttentionBackend(ABC):
             value: Like ``key``.
             metadata: The step.
             scaling: Factor on the scores; None means ``head_dim ** -0.5``.
-            sliding_window: A token sees itself and the ``sliding_window - 1`` tokens before it;
-                None sees all.
+            sliding_window: A token sees itself and of those before it no more than the
+                ``sliding_window - 1`` nearest; None sees all.
 
         Returns:
             ``[num_tokens, num_heads, head_dim]``.

@@ -67,7 +67,7 @@ def _gather(
 
 def _plain_causal(sequence: SequenceAttention, sliding_window: int | None) -> bool:
     """Whether torch's own causal mask is the right one: all tokens are new and none is hidden."""
-    whole = sequence.query_len == sequence.kv_len > 1
+    whole = sequence.query_len == sequence.kv_len > 1 and not sequence.both_ways
     return whole and (sliding_window is None or sequence.kv_len <= sliding_window)
 
 
@@ -77,12 +77,15 @@ def _mask(
     """Boolean ``[query_len, kv_len]``, True where a token may look; None where no mask is due."""
     if _plain_causal(sequence, sliding_window):
         return None
-    if sequence.query_len == 1 and (sliding_window is None or sequence.kv_len <= sliding_window):
+    one = sequence.query_len == 1  # it is the last token, so there is nothing behind it to see
+    if one and (sliding_window is None or sequence.kv_len <= sliding_window):
         return None
     first = sequence.kv_len - sequence.query_len
     query = torch.arange(first, sequence.kv_len, device=device)[:, None]
     key = torch.arange(sequence.kv_len, device=device)[None, :]
     visible = key <= query
+    for begin, end in sequence.both_ways:
+        visible |= (begin <= query) & (query < end) & (begin <= key) & (key < end)
     if sliding_window is not None:
         visible &= key > query - sliding_window
     return visible

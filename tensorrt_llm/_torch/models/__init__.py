@@ -3,10 +3,13 @@
 """Model families. Importing this package registers all of them."""
 
 from tensorrt_llm._torch.models import (
+    modeling_gemma3,
     modeling_idefics3,
+    modeling_llava_onevision,
     modeling_phi4mm,
     modeling_qwen2_audio,
     modeling_qwen2_vl,
+    modeling_qwen3_vl,
 )
 from tensorrt_llm._torch.models.modeling_utils import (
     DecoderModel,
@@ -19,9 +22,12 @@ __all__ = [
     "DecoderModel",
     "MultimodalDecoderModel",
     "load_model",
+    "modeling_gemma3",
     "modeling_idefics3",
+    "modeling_llava_onevision",
     "modeling_phi4mm",
     "modeling_qwen2_audio",
     "modeling_qwen2_vl",
+    "modeling_qwen3_vl",
     "register_model",
 ]

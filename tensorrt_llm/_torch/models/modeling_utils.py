@@ -90,6 +90,11 @@ class DecoderModel:
         return int(self.text_config.hidden_size)
 
     @property
+    def row_width(self) -> int:
+        """Width of an encoder's row: ``hidden_size``, and more where ``layer_inputs`` takes any."""
+        return self.hidden_size
+
+    @property
     def dtype(self) -> torch.dtype:
         """Type of weights and activations."""
         return self.hf_model.dtype
@@ -108,6 +113,7 @@ class DecoderModel:
         inputs_embeds: torch.Tensor,
         position_ids: torch.Tensor,
         metadata: AttentionMetadata,
+        layer_inputs: Mapping[str, Any] = MappingProxyType({}),
     ) -> torch.Tensor:
         """Runs the decoder over a flattened batch.
 
@@ -115,6 +121,7 @@ class DecoderModel:
             inputs_embeds: ``[num_tokens, hidden_size]``.
             position_ids: int64 ``[position_axes, num_tokens]``.
             metadata: The step, for the attention.
+            layer_inputs: Result of the method of that name, if the step holds rows of media.
 
         Returns:
             Hidden states ``[num_tokens, hidden_size]``.
@@ -126,8 +133,18 @@ class DecoderModel:
             position_ids=batched,
             use_cache=False,
             attn_metadata=metadata,
+            **layer_inputs,
         )
         return output.last_hidden_state[0]
+
+    def layer_inputs(self, is_media: torch.Tensor, extra: torch.Tensor) -> Mapping[str, Any]:
+        """Arguments of the decoder for what rows hold beyond an embedding.
+
+        Args:
+            is_media: bool ``[num_tokens]``: which tokens of the batch are rows.
+            extra: ``[number of them, row_width - hidden_size]``, in order.
+        """
+        return {}
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Scores of the next token: ``[n, hidden_size]`` to float32 ``[n, vocab_size]``."""
@@ -160,7 +177,7 @@ class MultimodalDecoderModel(DecoderModel):
             encoder_kwargs: Further arguments that the processor resolved.
 
         Returns:
-            Rows ``[num_rows, hidden_size]`` in the model's dtype and on its device.
+            Rows ``[num_rows, row_width]`` in the model's dtype and on its device.
         """
 
 

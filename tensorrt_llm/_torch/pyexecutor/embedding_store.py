@@ -59,7 +59,7 @@ class StoredRows:
 
     Attributes:
         key: What it is found by.
-        rows: ``[num_rows, hidden_size]``, not to be written to; on the device while pinned.
+        rows: ``[num_rows, row_width]``, not to be written to; on the device while pinned.
         device: Where they were made.
         place: Where the entry is.
         pins: Live requests that need it.

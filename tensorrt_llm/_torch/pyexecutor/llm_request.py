@@ -65,7 +65,7 @@ class RequestItem:
         first: Prompt index of its first row.
         last: Prompt index of its last row.
         inputs: What its encoder takes; None until the door has provided it.
-        rows: Encoder rows ``[num_rows, hidden_size]`` once they were needed, until the last of
+        rows: Encoder rows ``[num_rows, row_width]`` once they were needed, until the last of
             them is written to the KV pool.
         stored: The store's entry that ``rows`` is; None if the request holds its own.
     """

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -65,16 +66,23 @@ class ModelEngine:
         chunks = _lay_out(scheduled)
         tables = torch.from_numpy(block_tables.astype(np.int64)).to(self._pool.device)
         indices = np.concatenate([np.arange(chunk.begin, chunk.end) for chunk in chunks])
+        embeds, layer_inputs = self._embed(chunks)
         hidden = self.model.forward(
-            self._embed(chunks),
+            embeds,
             self._position_ids(chunks, len(indices)),
             self._metadata(chunks, indices, block_tables, tables),
+            layer_inputs,
         )
         last = [chunk.offset + chunk.end - chunk.begin - 1 for chunk in chunks]
         return self.model.logits(hidden[torch.tensor(last, device=hidden.device)])
 
-    def _embed(self, chunks: Sequence[_Chunk]) -> torch.Tensor:
-        """Embeddings ``[num_tokens, hidden_size]``: text from the layer, media rows from items."""
+    def _embed(self, chunks: Sequence[_Chunk]) -> tuple[torch.Tensor, Mapping[str, Any]]:
+        """Text from the embedding layer, media rows from items.
+
+        Returns:
+            Embeddings ``[num_tokens, hidden_size]``, and what rows hold beyond them as arguments
+            of the decoder.
+        """
         token_ids = np.concatenate(
             [chunk.request.token_ids(chunk.begin, chunk.end) for chunk in chunks]
         )
@@ -87,14 +95,21 @@ class ModelEngine:
                     rows.append(item.rows)
                     params.append(item.params(chunk.begin, chunk.end, chunk.request.prompt_len))
         is_media = _media_mask(chunks, len(token_ids))
+        needed, width = find_input_mm_embeds(rows, params), self.model.hidden_size
         _, fused = fuse_input_embeds(
             self.model.embedding,
             input_ids,
-            find_input_mm_embeds(rows, params),
+            [part[:, :width] for part in needed],
             text_token_indices=_indices(~is_media, self.model.device),
             mm_token_indices=_indices(is_media, self.model.device),
         )
-        return self.model.embedding(input_ids) if fused is None else fused
+        if fused is None:
+            return self.model.embedding(input_ids), {}
+        if self.model.row_width == width:
+            return fused, {}
+        extra = torch.cat([part[:, width:] for part in needed])
+        mask = torch.from_numpy(is_media).to(self.model.device)
+        return fused, self.model.layer_inputs(mask, extra)
 
     def _position_ids(self, chunks: Sequence[_Chunk], num_tokens: int) -> torch.Tensor:
         """Rotary positions, int64 ``[axes, num_tokens]``."""
@@ -121,6 +136,7 @@ class ModelEngine:
                 query_len=chunk.end - chunk.begin,
                 kv_len=chunk.end,
                 block_table=tables_on_device[index, : -(-chunk.end // size)],
+                both_ways=_both_ways(chunk, self.model.bidirectional_modalities),
             )
             for index, chunk in enumerate(chunks)
         )
@@ -139,6 +155,17 @@ def _lay_out(scheduled: Sequence[ScheduledRequest[LlmRequest]]) -> list[_Chunk]:
         chunks.append(_Chunk(entry.request, begin, begin + entry.num_tokens, offset))
         offset += entry.num_tokens
     return chunks
+
+
+def _both_ways(chunk: _Chunk, modalities: frozenset[str]) -> tuple[tuple[int, int], ...]:
+    """The runs of a chunk whose rows see each other; a reused prefix may end inside the first."""
+    return tuple(
+        (run.position, run.position + run.length)
+        for item in chunk.request.items
+        if item.item.modality in modalities
+        for run in item.item.runs
+        if run.position < chunk.end and chunk.begin < run.position + run.length
+    )
 
 
 def _media_mask(chunks: Sequence[_Chunk], num_tokens: int) -> np.ndarray:

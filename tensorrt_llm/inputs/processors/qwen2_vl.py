@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""Qwen2-VL and Qwen2.5-VL: pictures of any size, without torchvision.
+"""Qwen2-VL, Qwen2.5-VL and Qwen3-VL: pictures of any size, without torchvision.
 
 A picture keeps its shape: it is scaled so that both sides hold whole squares of patches and its
 area lies between two bounds. Each square (2 x 2 patches) makes one row. The rows stand on a grid
@@ -145,9 +145,9 @@ def patch_values(image: Image.Image, size: tuple[int, int], settings: ImageSetti
     return frames.reshape(high * wide * merge * merge, -1)
 
 
-@register_input_processor("qwen2_vl", "qwen2_5_vl")
+@register_input_processor("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 class Qwen2VLInputProcessor(InputProcessor):
-    """Processor of Qwen2-VL and Qwen2.5-VL.
+    """Processor of Qwen2-VL, Qwen2.5-VL and Qwen3-VL.
 
     Options: ``min_pixels`` and ``max_pixels``, the bounds of a scaled picture's area.
 

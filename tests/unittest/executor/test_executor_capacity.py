@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from support.checkpoints import build_checkpoint
 from support.engine import assert_idle, held, running, start, text_prompt, total
 from support.media import picture
 from support.prompts import PromptMaker
@@ -173,16 +174,13 @@ def test_wrong_values_are_refused_by_name(llama_checkpoint, wrong) -> None:
 
 
 @pytest.mark.parametrize("spare", [-1, 0, 1])
-def test_an_item_that_must_run_whole_fits_a_step_or_is_refused(
-    phi4mm_checkpoint, monkeypatch, spare
-) -> None:
+def test_an_item_that_must_run_whole_fits_a_step_or_is_refused(checkpoint_root, spare) -> None:
     """Case C14: just above, exactly at and just below what a step holds."""
-    make, reference = PromptMaker(phi4mm_checkpoint), ReferenceModel(phi4mm_checkpoint)
-    question = make("<|user|>Look: <|image|>?<|end|><|assistant|>", picture(1))
+    checkpoint = build_checkpoint("gemma3", checkpoint_root)
+    make, reference = PromptMaker(checkpoint), ReferenceModel(checkpoint)
+    question = make("Look: <start_of_image>?", picture(1))
     run = question.items[0].runs[0]
-    family = "tensorrt_llm._torch.models.modeling_phi4mm.Phi4MultimodalModel"
-    monkeypatch.setattr(f"{family}.bidirectional_modalities", frozenset({"image"}), raising=True)
-    with running(phi4mm_checkpoint, max_num_tokens=run.length + spare) as executor:
+    with running(checkpoint, max_num_tokens=run.length + spare) as executor:
         ends: list[int] = []
         forward = executor._engine._engine.forward
 
@@ -193,7 +191,7 @@ def test_an_item_that_must_run_whole_fits_a_step_or_is_refused(
             return forward(scheduled, tables)
 
         executor._engine._engine.forward = note
-        neighbour = start(executor, make("<|user|>Just words.<|end|>"), 20)
+        neighbour = start(executor, make("Just words."), 20)
         if spare < 0:
             with pytest.raises(
                 LimitExceededError, match=f"{run.length} rows .*{run.length - 1} rows"

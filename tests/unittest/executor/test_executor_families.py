@@ -26,7 +26,7 @@ from tensorrt_llm.inputs.data import ProcessedPrompt
 
 BLOCK = 32
 NEW = 5
-CHUNKS = (7, 33, 8192)
+CHUNKS = (7, 33, 256, 8192)
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,12 @@ def make(family_checkpoint: Path) -> PromptMaker:
 @pytest.fixture(scope="module")
 def asked(family: Family, make: PromptMaker) -> SharingPrompts:
     return sharing_prompts(family, make)
+
+
+@pytest.fixture(params=CHUNKS)
+def step(request: pytest.FixtureRequest, family: Family) -> int:
+    """Most tokens of a step: a few of a prompt, or beside an item that must run whole."""
+    return int(request.param) + family.whole_rows
 
 
 class Checked:
@@ -84,11 +90,10 @@ def test_the_payloads_are_told_apart_by_the_model_and_not_by_their_tokens(
         assert float(difference.abs().max()) > 0.05
 
 
-@pytest.mark.parametrize("chunk", CHUNKS)
 def test_equal_payloads_share_and_different_ones_never_do(
-    family_checkpoint: Path, asked: SharingPrompts, reference: ReferenceModel, chunk: int
+    family_checkpoint: Path, asked: SharingPrompts, reference: ReferenceModel, step: int
 ) -> None:
-    with running(family_checkpoint, max_num_tokens=chunk) as executor:
+    with running(family_checkpoint, max_num_tokens=step) as executor:
         checked = Checked(executor, reference)
         cold = [checked(*entry) for entry in asked.prompts]
         for prompt, names in reversed(asked.prompts):
@@ -105,11 +110,10 @@ def test_equal_payloads_share_and_different_ones_never_do(
         assert_idle(executor)
 
 
-@pytest.mark.parametrize("chunk", CHUNKS)
 def test_two_requests_interleaved(
-    family_checkpoint: Path, asked: SharingPrompts, reference: ReferenceModel, chunk: int
+    family_checkpoint: Path, asked: SharingPrompts, reference: ReferenceModel, step: int
 ) -> None:
-    with running(family_checkpoint, max_num_tokens=chunk) as executor:
+    with running(family_checkpoint, max_num_tokens=step) as executor:
         checked = Checked(executor, reference)
         for one, other in [*asked.twins, *asked.siblings] * 2:
             begun = [checked.begin(*asked.prompts[one]), checked.begin(*asked.prompts[other])]
@@ -150,14 +154,16 @@ def test_token_only_keys_would_give_another_items_answer(
 
 
 def leave_first_blocks(executor: Any, prompt: ProcessedPrompt, kept: int, salt: str) -> None:
-    """Runs a request block by block and cancels it once ``kept`` blocks are written."""
+    """Runs a request, has ``kept`` blocks of it committed and cancels it."""
     cache = executor._engine._kv_cache
     commit = cache.commit
 
     def commit_then_cancel(requests: Any) -> None:
+        request = requests[0]
+        request.num_written = min(request.num_written, kept * BLOCK)
         commit(requests)
-        if requests[0].num_written >= kept * BLOCK:
-            executor._engine.cancel(requests[0].request_id)
+        if request.num_written == kept * BLOCK:
+            executor._engine.cancel(request.request_id)
 
     cache.commit = commit_then_cancel
     result = start(executor, prompt, 1, cache_salt=salt).result()
@@ -175,7 +181,7 @@ def test_reuse_that_ends_before_inside_and_after_an_item(
         "while longer, and then for another while, and then once more?"
     )
     payloads = {"image": picture(1, 300, 200), "audio": clip(1, 5.0)}
-    with running(family_checkpoint, max_num_tokens=BLOCK) as executor:
+    with running(family_checkpoint, max_num_tokens=BLOCK + family.whole_rows) as executor:
         for modality in family.modalities:
             question = family.prompt(make, before, payloads[modality], after)
             expected = reference.greedy(question, NEW)
@@ -198,7 +204,11 @@ def test_reuse_that_ends_before_inside_and_after_an_item(
 
 
 def test_text_only_requests_run_beside_media(
-    family: Family, family_checkpoint: Path, make: PromptMaker, reference: ReferenceModel
+    family: Family,
+    family_checkpoint: Path,
+    make: PromptMaker,
+    reference: ReferenceModel,
+    step: int,
 ) -> None:
     media = picture(5) if "image" in family.modalities else clip(5)
     prompts = [
@@ -206,9 +216,8 @@ def test_text_only_requests_run_beside_media(
         family.prompt(make, "And this: ", media, " what is it?"),
         make("More words, many more than before."),
     ]
-    for chunk in CHUNKS:
-        with running(family_checkpoint, max_num_tokens=chunk) as executor:
-            checked = Checked(executor, reference)
-            begun = [checked.begin(prompt, ("media",) * len(prompt.items)) for prompt in prompts]
-            for request in begun:
-                checked.finish(request, exact=False)
+    with running(family_checkpoint, max_num_tokens=step) as executor:
+        checked = Checked(executor, reference)
+        begun = [checked.begin(prompt, ("media",) * len(prompt.items)) for prompt in prompts]
+        for request in begun:
+            checked.finish(request, exact=False)

@@ -10,7 +10,14 @@ import weakref
 import pytest
 
 from tensorrt_llm.errors import MediaError
-from tensorrt_llm.inputs.data import DeferredContent, DeferredInputs, MediaItem
+from tensorrt_llm.inputs.data import (
+    DeferredContent,
+    DeferredInputs,
+    MediaItem,
+    MediaSpan,
+    StructuredPrompt,
+    TextSpan,
+)
 
 
 def test_deferred_content_is_made_once_by_whichever_thread_asks_first():
@@ -81,3 +88,20 @@ def test_deferred_inputs_are_a_mapping_made_at_the_first_look():
         ("a", 1),
     )
     assert len(looks) == 1
+
+
+def test_a_frame_moves_every_span_with_its_text():
+    text = "user: a[X][Y]b [Z]"
+    prompt = StructuredPrompt(
+        text,
+        (TextSpan(6, 7), TextSpan(13, 15)),
+        (MediaSpan(7, 10, 1), MediaSpan(10, 13, 0), MediaSpan(15, 18, 2)),
+        add_special_tokens=False,
+    )
+    framed = prompt.framed("<<", "|")
+    assert framed.text == "user: a<<[X]|<<[Y]|b <<[Z]|"
+    assert [framed.text[span.start : span.end] for span in framed.plain] == ["a", "b "]
+    assert [framed.text[span.start : span.end] for span in framed.media] == ["[X]", "[Y]", "[Z]"]
+    assert [span.item for span in framed.media] == [1, 0, 2]
+    assert framed.add_special_tokens is False
+    assert prompt.framed("", "") is prompt

@@ -218,7 +218,7 @@ def test_families_are_found_by_model_type(phi4mm_checkpoint: Path) -> None:
     assert isinstance(
         create_input_processor(folder, tokenizer, HASHER, LlamaConfig()), TextInputProcessor
     )
-    with pytest.raises(ConfigurationError, match="'llava'; multimodal families: idefics3, phi4"):
+    with pytest.raises(ConfigurationError, match="'llava'; multimodal families: gemma3, idefics3"):
         create_input_processor(folder, tokenizer, HASHER, LlavaConfig())
 
 

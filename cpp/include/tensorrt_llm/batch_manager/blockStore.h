@@ -17,6 +17,7 @@
 #include "tensorrt_llm/batch_manager/blockKey.h"
 #include "tensorrt_llm/batch_manager/common.h"
 #include "tensorrt_llm/batch_manager/lazyArray.h"
+#include "tensorrt_llm/batch_manager/linkedList.h"
 #include "tensorrt_llm/batch_manager/refCount.h"
 
 #include <algorithm>
@@ -48,8 +49,7 @@ struct BlockRecord
     BlockId previousSibling;
     std::int32_t numChildren;
     // Written by the eviction policy.
-    BlockId listPrevious;
-    BlockId listNext;
+    ListLinks links;
     // Written by the manager.
     RefCount references;
     // Written by the store.

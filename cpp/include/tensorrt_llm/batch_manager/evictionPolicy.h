@@ -26,6 +26,7 @@
 
 #include "tensorrt_llm/batch_manager/blockStore.h"
 #include "tensorrt_llm/batch_manager/common.h"
+#include "tensorrt_llm/batch_manager/linkedList.h"
 
 #include <array>
 #include <cstddef>
@@ -83,7 +84,7 @@ public:
 
     [[nodiscard]] BlockId numFree(Tier tier) const
     {
-        return of(tier).numFree;
+        return of(tier).free.size();
     }
 
     [[nodiscard]] BlockId numCached(Tier tier) const
@@ -100,18 +101,11 @@ public:
 private:
     static constexpr std::size_t kNumLevels = std::size_t{kMaxPriority} + 1;
 
-    struct List
-    {
-        BlockId first{kNoBlock};
-        BlockId last{kNoBlock};
-    };
-
     struct Lists
     {
-        List free;
-        std::array<List, kNumLevels> levels;
+        LinkedList free;
+        std::array<LinkedList, kNumLevels> levels;
         std::array<std::uint64_t, 2> occupied{}; //!< one bit a level
-        BlockId numFree{0};
         BlockId numCached{0};
     };
 
@@ -130,9 +124,15 @@ private:
         return of(mStore[block].onHost ? Tier::kHost : Tier::kDevice);
     }
 
-    void pushFront(List& list, BlockId block);
-    void pushBack(List& list, BlockId block);
-    void unlink(List& list, BlockId block);
+    //! For the lists, which do not know the records.
+    [[nodiscard]] auto linksOf()
+    {
+        return [this](BlockId block) -> ListLinks&
+        {
+            return mStore[block].links;
+        };
+    }
+
     void enlist(BlockId block, bool toFront);
     void delist(BlockId block);
 
@@ -145,7 +145,7 @@ private:
     }
 
     [[noreturn]] void fail(BlockId block, BlockState expected) const;
-    void walk(List const& list, BlockState state, Tier tier, std::vector<BlockId>& blocks) const;
+    void walk(LinkedList const& list, BlockState state, Tier tier, std::vector<BlockId>& blocks) const;
 
     BlockStore& mStore;
     std::array<Lists, 2> mLists;
@@ -158,8 +158,7 @@ inline void EvictionPolicy::claim(BlockId block)
     auto& record = mStore[block];
     if (record.state == BlockState::kFree)
     {
-        unlink(listsOf(block).free, block);
-        --listsOf(block).numFree;
+        listsOf(block).free.remove(block, linksOf());
     }
     else
     {
@@ -172,9 +171,8 @@ inline void EvictionPolicy::claim(BlockId block)
 inline void EvictionPolicy::releaseFree(BlockId block)
 {
     expect(block, BlockState::kHeld);
-    pushFront(listsOf(block).free, block);
+    listsOf(block).free.pushFront(block, linksOf());
     mStore[block].state = BlockState::kFree;
-    ++listsOf(block).numFree;
 }
 
 inline void EvictionPolicy::releaseCached(BlockId block)
@@ -190,11 +188,11 @@ inline void EvictionPolicy::enlist(BlockId block, bool toFront)
     auto const level = mStore[block].level;
     if (toFront)
     {
-        pushFront(lists.levels[level], block);
+        lists.levels[level].pushFront(block, linksOf());
     }
     else
     {
-        pushBack(lists.levels[level], block);
+        lists.levels[level].pushBack(block, linksOf());
     }
     lists.occupied[level / 64] |= std::uint64_t{1} << (level % 64);
     ++lists.numCached;
@@ -205,36 +203,12 @@ inline void EvictionPolicy::delist(BlockId block)
     auto& lists = listsOf(block);
     auto const level = mStore[block].level;
     auto& list = lists.levels[level];
-    unlink(list, block);
-    if (list.first == kNoBlock)
+    list.remove(block, linksOf());
+    if (list.empty())
     {
         lists.occupied[level / 64] &= ~(std::uint64_t{1} << (level % 64));
     }
     --lists.numCached;
-}
-
-inline void EvictionPolicy::pushFront(List& list, BlockId block)
-{
-    mStore[block].listPrevious = kNoBlock;
-    mStore[block].listNext = list.first;
-    (list.first == kNoBlock ? list.last : mStore[list.first].listPrevious) = block;
-    list.first = block;
-}
-
-inline void EvictionPolicy::pushBack(List& list, BlockId block)
-{
-    mStore[block].listPrevious = list.last;
-    mStore[block].listNext = kNoBlock;
-    (list.last == kNoBlock ? list.first : mStore[list.last].listNext) = block;
-    list.last = block;
-}
-
-inline void EvictionPolicy::unlink(List& list, BlockId block)
-{
-    auto const previous = mStore[block].listPrevious;
-    auto const following = mStore[block].listNext;
-    (previous == kNoBlock ? list.first : mStore[previous].listNext) = following;
-    (following == kNoBlock ? list.last : mStore[following].listPrevious) = previous;
 }
 
 } // namespace tensorrt_llm::batch_manager

@@ -28,6 +28,7 @@
 #include "tensorrt_llm/batch_manager/blockStore.h"
 #include "tensorrt_llm/batch_manager/common.h"
 #include "tensorrt_llm/batch_manager/lazyArray.h"
+#include "tensorrt_llm/batch_manager/linkedList.h"
 #include "tensorrt_llm/batch_manager/refCount.h"
 
 #include <cstddef>
@@ -159,16 +160,8 @@ private:
     struct Slot
     {
         BlockId node; //!< or kNoBlock
-        BlockId previous;
-        BlockId next;
+        ListLinks links;
         RefCount references;
-    };
-
-    struct List
-    {
-        BlockId first{kNoBlock};
-        BlockId last{kNoBlock};
-        BlockId size{0};
     };
 
     [[nodiscard]] Slot& at(BlockId slot)
@@ -187,9 +180,17 @@ private:
     }
 
     void hold(BlockId slot);
-    void pushBack(List& list, BlockId slot);
-    void unlink(List& list, BlockId slot);
-    void checkList(List const& list, bool cached, std::vector<bool>& seen) const;
+
+    //! For the lists, which do not know the records.
+    [[nodiscard]] auto linksOf()
+    {
+        return [this](BlockId slot) -> ListLinks&
+        {
+            return at(slot).links;
+        };
+    }
+
+    void checkList(LinkedList const& list, bool cached, std::vector<bool>& seen) const;
 
     BlockStore const& mStore;
     std::int64_t mWindowSize;
@@ -197,8 +198,8 @@ private:
     std::int64_t mTokensPerBlock;
     LazyArray<BlockId> mSlotOf; //!< by node: its slot plus one
     LazyArray<Slot> mSlots;
-    List mFree;
-    List mCached; //!< the least recently released first
+    LinkedList mFree;
+    LinkedList mCached; //!< the least recently released first
     BlockId mNumPromised{0};
     BlockId mNumPins{0};
     std::int64_t mNumEvicted{0};

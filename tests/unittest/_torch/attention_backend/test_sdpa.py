@@ -19,7 +19,7 @@ from tensorrt_llm._torch.attention_backend import (
 LAYERS, HEADS, KV_HEADS, DIM, BLOCK = 2, 4, 2, 8, 4
 
 
-def plain_attention(query, key, value, first, scaling, window):
+def plain_attention(query, key, value, first, scaling, window, span=(0, 0)):
     """query [n, H, D] at positions first.., key and value [m, H, D]; softmax written out."""
     key = key.repeat_interleave(HEADS // KV_HEADS, 1)
     value = value.repeat_interleave(HEADS // KV_HEADS, 1)
@@ -27,15 +27,17 @@ def plain_attention(query, key, value, first, scaling, window):
     for row in range(query.shape[0]):
         position = first + row
         start = 0 if window is None else max(0, position - window + 1)
+        end = span[1] if span[0] <= position < span[1] else position + 1
         for head in range(HEADS):
-            scores = key[start : position + 1, head] @ query[row, head] * scaling
-            output[row, head] = scores.softmax(0) @ value[start : position + 1, head]
+            scores = key[start:end, head] @ query[row, head] * scaling
+            output[row, head] = scores.softmax(0) @ value[start:end, head]
     return output
 
 
+@pytest.mark.parametrize("both_ways", [False, True])
 @pytest.mark.parametrize("window", [None, 3])
 @pytest.mark.parametrize("scaling", [None, 0.7])
-def test_random_batches_of_chunks_and_single_tokens(window, scaling) -> None:
+def test_random_batches_of_chunks_and_single_tokens(window, scaling, both_ways) -> None:
     seed = random.randrange(2**32)
     rng, generator = random.Random(seed), torch.Generator().manual_seed(seed)
 
@@ -62,12 +64,18 @@ def test_random_batches_of_chunks_and_single_tokens(window, scaling) -> None:
     for _ in range(6):
         counts = [rng.choice([0, 1, 1, 4]) for _ in range(3)]
         sequences, slots, offset = [], [], 0
+        # The last tokens but one of a chunk, and one or two that an earlier step wrote.
+        spans = [
+            (max(0, length - 2), length + 3) if both_ways and count == 4 else (0, 0)
+            for length, count in zip(lengths, counts, strict=True)
+        ]
         for number, count in enumerate(counts):
             positions = torch.arange(lengths[number], lengths[number] + count)
             lengths[number] += count
             if count:
                 table = tables[number][: -(-lengths[number] // BLOCK)]
-                sequences.append(SequenceAttention(offset, count, lengths[number], table))
+                span = (spans[number],) if spans[number][1] else ()
+                sequences.append(SequenceAttention(offset, count, lengths[number], table, span))
                 slots.append(table[positions // BLOCK] * BLOCK + positions % BLOCK)
                 offset += count
         if not sequences:
@@ -93,5 +101,6 @@ def test_random_batches_of_chunks_and_single_tokens(window, scaling) -> None:
                     lengths[number] - count,
                     DIM**-0.5 if scaling is None else scaling,
                     window,
+                    spans[number],
                 )
                 torch.testing.assert_close(got[rows], expected, msg=f"seed {seed}")

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""Qwen2-VL and Qwen2.5-VL: positions of the stock model, and none kept between requests.
+"""Qwen2-VL, Qwen2.5-VL and Qwen3-VL: positions of the stock model, and none kept between requests.
 
 Logits and tokens are compared with the stock model's in test_modeling_utils.
 """
@@ -18,7 +18,7 @@ from support.prompts import PromptMaker
 from support.reference import ReferenceModel
 
 
-@pytest.fixture(scope="module", params=["qwen2_vl", "qwen2_5_vl"])
+@pytest.fixture(scope="module", params=["qwen2_vl", "qwen2_5_vl", "qwen3_vl"])
 def family(request: pytest.FixtureRequest) -> Family:
     return next(family for family in FAMILIES if family.name == request.param)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from support.families import Family
-from support.flattened import embeddings, encoded, run_flattened
+from support.flattened import embeddings, encoded, run_flattened, text_embeddings
 from support.media import clip, picture
 from support.prompts import PromptMaker
 from support.reference import ReferenceModel
@@ -80,10 +80,11 @@ def test_logits_and_tokens_are_those_of_stock_generate(
         embeds = embeddings(model, prompt)
         tokens: list[int] = []
         for step in range(NEW):
-            logits = run_flattened(model, [embeds], [positions(prompt, len(embeds))])[0][-1]
+            places = positions(prompt, len(embeds))
+            logits = run_flattened(model, [embeds], [places], [prompt])[0][-1]
             assert (logits - expected.logits[step]).abs().max() < 1e-4
             tokens.append(int(logits.argmax()))
-            embeds = torch.cat([embeds, model.embedding(torch.tensor(tokens[-1:]))])
+            embeds = torch.cat([embeds, text_embeddings(model, torch.tensor(tokens[-1:]))])
         assert tokens == expected.tokens
 
 
@@ -92,9 +93,10 @@ def test_neighbours_in_a_batch_change_nothing(
 ) -> None:
     sequences = [embeddings(model, prompt) for prompt in prompts]
     places = [positions(prompt, len(prompt)) for prompt in prompts]
-    together = run_flattened(model, sequences, places)
-    for sequence, place, logits in zip(sequences, places, together, strict=True):
-        assert (run_flattened(model, [sequence], [place])[0] - logits).abs().max() < 1e-4
+    together = run_flattened(model, sequences, places, prompts)
+    for sequence, place, prompt, logits in zip(sequences, places, prompts, together, strict=True):
+        alone = run_flattened(model, [sequence], [place], [prompt])[0]
+        assert (alone - logits).abs().max() < 1e-4
 
 
 def test_every_size_gives_the_rows_that_the_prompt_holds(
@@ -108,5 +110,5 @@ def test_every_size_gives_the_rows_that_the_prompt_holds(
         media += [clip(0, length) for length in (0.025, 0.1, 0.333, 3.0)]
     prompt = family.prompt(make, *media)
     for item, rows in zip(prompt.items, encoded(model, prompt), strict=True):
-        assert rows.shape == (item.num_rows, model.hidden_size)
+        assert rows.shape == (item.num_rows, model.row_width)
         assert rows.isfinite().all()

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""Qwen2-VL: sizes, patches and ids of the stock processor, positions, identities, settings."""
+"""Qwen2-VL and alike: sizes, patches and ids of the stock processor, positions, identities."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ class StockProcessor(Qwen2VLProcessor):
         super().__init__(image_processor, tokenizer, None)
 
 
-def test_ids_and_patches_are_those_of_the_stock_processor(
-    checkpoint: Path, make: PromptMaker
-) -> None:
+@pytest.mark.parametrize("name", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl"])
+def test_ids_and_patches_are_those_of_the_stock_processor(name: str, checkpoint_root: Path) -> None:
+    checkpoint = build_checkpoint(name, checkpoint_root)
+    make = PromptMaker(checkpoint)
     images = Qwen2VLImageProcessorPil.from_pretrained(checkpoint)
     stock = StockProcessor(images, make.tokenizer)
     pictures = [picture(seed, *size) for seed, size in enumerate(SIZES)]
