@@ -160,7 +160,7 @@ def _part_of(description: Description, values: np.ndarray) -> PayloadPart:
 def _memory(array: np.ndarray) -> memoryview:
     """The bytes of an array that lies right and is not empty."""
     try:
-        return memoryview(array).cast("B")
+        return array.data.cast("B")
     except (TypeError, ValueError):
         # Types of values that only NumPy knows; its own way takes longer.
         return array.reshape(-1).view(np.uint8).data

@@ -131,7 +131,7 @@ def cut_tiles(
                 for left in range(0, picture.width, tile)
             ]
     tiles.append(scaled(picture, (tile, tile)))
-    pixels = normalised(np.stack(tiles), settings.mean, settings.std)
+    pixels = normalised(np.stack([np.asarray(one) for one in tiles]), settings.mean, settings.std)
     return pixels.transpose(0, 3, 1, 2), (lines, columns)
 
 

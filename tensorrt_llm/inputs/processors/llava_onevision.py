@@ -118,7 +118,7 @@ def cut_tiles(image: Image.Image, grid: tuple[int, int], settings: ImageSettings
         for top in range(0, high, tile)
         for left in range(0, wide, tile)
     ]
-    pixels = normalised(np.stack(tiles), settings.mean, settings.std)
+    pixels = normalised(np.stack([np.asarray(one) for one in tiles]), settings.mean, settings.std)
     return pixels.transpose(0, 3, 1, 2)
 
 
