@@ -30,9 +30,9 @@ if __package__ in (None, ""):  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from examples.tiny_checkpoints import build
-from tensorrt_llm.executor.executor import GenerationExecutor
 from tensorrt_llm.executor.request import GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
+from tensorrt_llm.executor.worker import GenerationExecutorWorker
 from tensorrt_llm.inputs.data import ProcessedPrompt
 from tensorrt_llm.llmapi.llm_args import LlmArgs
 from tensorrt_llm.sampling_params import SamplingParams
@@ -64,7 +64,7 @@ class Cost:
 class StepClock:
     """Adds up the processor time of the engine's thread over the full steps."""
 
-    def __init__(self, executor: GenerationExecutor, batch: int) -> None:
+    def __init__(self, executor: GenerationExecutorWorker, batch: int) -> None:
         self._engine = executor._engine
         self._iterate = self._engine._iterate
         self._batch = batch
@@ -87,14 +87,16 @@ class StepClock:
         return 1e3 * (self.ended - self.begun) / (self.steps - WARM_UP_STEPS)
 
 
-def ask(executor: GenerationExecutor, seed: int, count: int) -> GenerationResult:
+def ask(executor: GenerationExecutorWorker, seed: int, count: int) -> GenerationResult:
     """Submits one greedy request."""
     ids = np.random.default_rng(seed).integers(5, 1200, PROMPT_TOKENS).astype(np.int32)
     sampling = SamplingParams(max_tokens=count, ignore_eos=True)
     return executor.submit(GenerationRequest(ProcessedPrompt(ids), sampling))
 
 
-def run(executor: GenerationExecutor, batch: int, count: int) -> tuple[float, list[list[int]]]:
+def run(
+    executor: GenerationExecutorWorker, batch: int, count: int
+) -> tuple[float, list[list[int]]]:
     """Runs a batch; gives milliseconds a step and the answers."""
     clock = StepClock(executor, batch)
     results = [ask(executor, seed, count) for seed in range(batch)]
@@ -109,7 +111,7 @@ def measure(checkpoint: Path, batch: int, count: int) -> Cost:
         SystemExit: If an answer in the batch is not that of the request alone.
     """
     args = LlmArgs(model=str(checkpoint), kv_cache_config={"max_tokens": POOL_TOKENS}, device="cpu")
-    executor = GenerationExecutor.create(args, None)
+    executor = GenerationExecutorWorker(args, None)
     try:
         whole, answers = run(executor, batch, count)
         executor.reset_reuse_state()
@@ -124,7 +126,7 @@ def measure(checkpoint: Path, batch: int, count: int) -> Cost:
     return Cost(batch, count - 1 - WARM_UP_STEPS, round(whole, 3), round(ours, 3))
 
 
-def leave_out_layers(executor: GenerationExecutor) -> None:
+def leave_out_layers(executor: GenerationExecutorWorker) -> None:
     """Makes the decoder give its input, and the head a fixed choice."""
     model: Any = executor._engine._engine.model
     logits = torch.zeros(1, model.vocab_size)

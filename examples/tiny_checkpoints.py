@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -29,11 +30,13 @@ if __package__ in (None, "") and str(Path(__file__).resolve().parents[1]) not in
 
 from examples.tiny.gemma3 import build_gemma3
 from examples.tiny.idefics3 import build_idefics3, build_smolvlm
-from examples.tiny.llama import build_llama
 from examples.tiny.llava_onevision import build_llava_onevision
 from examples.tiny.phi4mm import build_phi4mm
+from examples.tiny.qwen2_5_omni import build_qwen2_5_omni
 from examples.tiny.qwen2_audio import build_qwen2_audio
 from examples.tiny.qwen2_vl import build_qwen2_5_vl, build_qwen2_vl, build_qwen3_vl
+from examples.tiny.text import TEXT_FAMILIES, build_text
+from examples.tiny.voxtral import build_voxtral
 
 FAMILIES: dict[str, Callable[[Path, torch.Generator], None]] = {
     "phi4mm": build_phi4mm,
@@ -45,7 +48,9 @@ FAMILIES: dict[str, Callable[[Path, torch.Generator], None]] = {
     "smolvlm": build_smolvlm,
     "llava_onevision": build_llava_onevision,
     "gemma3": build_gemma3,
-    "llama": build_llama,
+    "voxtral": build_voxtral,
+    "qwen2_5_omni": build_qwen2_5_omni,
+    **{family: partial(build_text, family) for family in TEXT_FAMILIES},
 }
 
 

@@ -16,7 +16,9 @@ TrtllmError
 ├── DeadlineExceededError              the request's own time limit: HTTP 408
 └── EngineError (RuntimeError)         our own fault: HTTP 500
     ├── EmbeddingMismatchError         encoder rows and placeholder run disagree
-    └── EngineStoppedError             the engine is shut down or its loop has ended
+    ├── EngineStoppedError             the engine is shut down or its loop has ended
+    ├── EngineDiedError                its process ended or got stuck while the request was in it
+    └── EngineRestartingError          it is being started again: HTTP 503, try again
 ```
 
 `assert` is for our own invariants; whatever a user can cause raises from this tree.
@@ -145,3 +147,11 @@ class EmbeddingMismatchError(EngineError):
 
 class EngineStoppedError(EngineError):
     """The engine no longer takes requests."""
+
+
+class EngineDiedError(EngineError):
+    """The engine's process ended, or got stuck, while it had the request."""
+
+
+class EngineRestartingError(EngineError):
+    """The engine's process has died and the next one does not take requests yet."""

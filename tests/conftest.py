@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # Before anything imports Torch or transformers, which read these once.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
@@ -16,6 +18,9 @@ import hypothesis
 import pytest
 from support.checkpoints import build_checkpoint
 from support.families import FAMILIES, Family
+
+if TYPE_CHECKING:
+    from tensorrt_llm.executor.host_process import HostProcess
 
 # Wall time on a busy machine says nothing about an example, so it fails none; a failure prints how
 # to run that very example again.
@@ -49,6 +54,15 @@ def llama_checkpoint(checkpoint_root: Path) -> Path:
 def phi4mm_checkpoint(checkpoint_root: Path) -> Path:
     """A tiny Phi-4-multimodal."""
     return build_checkpoint("phi4mm", checkpoint_root)
+
+
+@pytest.fixture(scope="session")
+def engine_host() -> Iterator[HostProcess]:
+    """Forks engines for the tests that want one in a process of its own; starting it is slow."""
+    from tensorrt_llm.executor.host_process import HostProcess
+
+    with HostProcess() as host:
+        yield host
 
 
 @pytest.fixture(scope="session", params=FAMILIES, ids=str)

@@ -25,6 +25,8 @@ from examples.tiny.tokenizer import END_OF_TEXT, TURN, TURN_END, make_tokenizer
 from examples.tiny.weights import DECODER_SIZES, add_processor_settings, save, text_sizes
 
 PATCH_SIZE = 14
+# A head of 16 turns 8 pairs: 2 by time, 3 by height, 3 by width.
+ROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
 
 
 def build_qwen2_vl(out: Path, generator: torch.Generator) -> None:
@@ -41,7 +43,7 @@ def build_qwen2_vl(out: Path, generator: torch.Generator) -> None:
         **shared,
     )
     save(Qwen2VLForConditionalGeneration(config), tokenizer, out, generator, TURN_END)
-    _save_qwen_vl_processor(out, "Qwen2VLProcessor")
+    save_qwen_vl_processor(out, "Qwen2VLProcessor")
 
 
 def build_qwen2_5_vl(out: Path, generator: torch.Generator) -> None:
@@ -60,7 +62,7 @@ def build_qwen2_5_vl(out: Path, generator: torch.Generator) -> None:
         **shared,
     )
     save(Qwen2_5_VLForConditionalGeneration(config), tokenizer, out, generator, TURN_END)
-    _save_qwen_vl_processor(out, "Qwen2_5_VLProcessor")
+    save_qwen_vl_processor(out, "Qwen2_5_VLProcessor")
 
 
 def build_qwen3_vl(out: Path, generator: torch.Generator) -> None:
@@ -81,7 +83,7 @@ def build_qwen3_vl(out: Path, generator: torch.Generator) -> None:
         **shared,
     )
     save(Qwen3VLForConditionalGeneration(config), tokenizer, out, generator, TURN_END)
-    _save_qwen_vl_processor(out, "Qwen3VLProcessor", patch_size=16, mean=[0.5] * 3, std=[0.5] * 3)
+    save_qwen_vl_processor(out, "Qwen3VLProcessor", patch_size=16, mean=[0.5] * 3, std=[0.5] * 3)
 
 
 def _qwen_vl_parts() -> tuple[PreTrainedTokenizerFast, dict[str, Any]]:
@@ -97,18 +99,17 @@ def _qwen_vl_parts() -> tuple[PreTrainedTokenizerFast, dict[str, Any]]:
         f"{mark[2:-2].removesuffix('_pad')}_token_id": tokenizer.convert_tokens_to_ids(mark)
         for mark in marks
     }
-    # A head of 16 turns 8 pairs: 2 by time, 3 by height, 3 by width.
-    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
-    return tokenizer, {"text_config": {"rope_parameters": rope, **text_sizes(tokenizer)}, **ids}
+    return tokenizer, {"text_config": {"rope_parameters": ROPE, **text_sizes(tokenizer)}, **ids}
 
 
-def _save_qwen_vl_processor(
+def save_qwen_vl_processor(
     out: Path,
     processor_class: str,
     patch_size: int = PATCH_SIZE,
     mean: Sequence[float] = OPENAI_CLIP_MEAN,
     std: Sequence[float] = OPENAI_CLIP_STD,
 ) -> None:
+    """Adds the settings of pictures to a checkpoint's processor."""
     settings = {
         "processor_class": processor_class,
         "image_processor_type": "Qwen2VLImageProcessor",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def seed_weights(
     tokenizer: PreTrainedTokenizerFast,
     generator: torch.Generator,
     end: str,
+    gains: Sequence[tuple[str, float]] = (),
 ) -> None:
     """Draws every weight anew, from the generator only.
 
@@ -55,7 +57,7 @@ def seed_weights(
     with torch.no_grad():
         for name, weight in sorted(model.named_parameters()):
             if weight.ndim >= 2:
-                gain = next(gain for pattern, gain in GAINS if re.search(pattern, name))
+                gain = next(gain for pattern, gain in (*gains, *GAINS) if re.search(pattern, name))
                 weight.normal_(0.0, gain / _fan_in(name, weight) ** 0.5, generator=generator)
             elif name.endswith("bias") or re.search(r"\.b[12]$", name):
                 weight.normal_(0.0, 0.02, generator=generator)
@@ -86,9 +88,13 @@ def save(
     out: Path,
     generator: torch.Generator,
     end: str = END,
+    gains: Sequence[tuple[str, float]] = (),
 ) -> None:
-    """Draws a model's weights and writes it with its tokenizer; ``end`` closes a turn."""
-    seed_weights(model, tokenizer, generator, end)
+    """Draws a model's weights and writes it with its tokenizer.
+
+    ``end`` closes a turn; ``gains`` go before those of all families.
+    """
+    seed_weights(model, tokenizer, generator, end, gains)
     ends = [tokenizer.convert_tokens_to_ids(END_OF_TEXT), tokenizer.convert_tokens_to_ids(end)]
     model.config.eos_token_id = model.generation_config.eos_token_id = ends
     model.config.bos_token_id = model.generation_config.bos_token_id = ends[0]

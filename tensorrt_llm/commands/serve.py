@@ -12,7 +12,7 @@ from __future__ import annotations
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -27,9 +27,10 @@ from tensorrt_llm.commands.config import (
 )
 from tensorrt_llm.commands.listen import bind, url_of
 from tensorrt_llm.commands.serve_options import serve_options
-from tensorrt_llm.errors import ConfigurationError, RequestError
+from tensorrt_llm.errors import ConfigurationError, EngineError, RequestError
+from tensorrt_llm.executor.host_process import HostProcess
 from tensorrt_llm.llmapi.checkpoint import check_checkpoint
-from tensorrt_llm.llmapi.llm_args import LlmArgs, refuse_disaggregated
+from tensorrt_llm.llmapi.llm_args import LlmArgs, refuse_disaggregated, use_single_process
 from tensorrt_llm.logger import configure
 from tensorrt_llm.version import __version__
 
@@ -82,7 +83,8 @@ def serve(context: click.Context, model: str, config: Path | None, **options: An
     access = _media_access(options)
     sockets = _listen(options["host"], options["port"])
     click.echo(f"trtllm-serve {__version__}, configuration:\n{describe_args(args)}")
-    with _load(args) as llm:
+    # First of all what takes long: the engine's process imports while this one does.
+    with _engine_host() as host, _load(args, host) as llm:
         _run(llm, access, options, sockets)
 
 
@@ -116,13 +118,23 @@ def _run(
         raise click.ClickException(f"cannot listen on {url}: {error.strerror} (--port)") from None
 
 
-def _load(args: LlmArgs) -> LLM:
+def _engine_host() -> AbstractContextManager[HostProcess | None]:
+    if use_single_process():
+        return nullcontext()
+    try:
+        return HostProcess()
+    except EngineError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _load(args: LlmArgs, host: HostProcess | None) -> LLM:
     # Imported here: torch takes seconds, and wrong options are told before.
     from tensorrt_llm.llmapi.llm import LLM
 
     try:
-        return LLM(**{name: getattr(args, name) for name in args.model_fields_set})
-    except ConfigurationError as error:
+        given = {name: getattr(args, name) for name in args.model_fields_set}
+        return LLM(**given, engine_host=host)
+    except (ConfigurationError, EngineError) as error:
         raise click.ClickException(str(error)) from None
 
 

@@ -73,6 +73,18 @@ _OPTIONS = [
         help="Seconds that running requests get to finish after a signal to stop.",
     ),
     model_option("--max_queue_size", field="max_queue_size", group=SERVER, type=_AT_LEAST_1),
+    model_option(
+        "--engine_stall_seconds",
+        field="engine_config.stall_seconds",
+        group=SERVER,
+        type=click.FloatRange(min=2),
+    ),
+    model_option(
+        "--max_engine_restarts",
+        field="engine_config.max_restarts",
+        group=SERVER,
+        type=click.IntRange(min=0),
+    ),
     model_option("--tokenizer", field="tokenizer", group=MODEL),
     model_option("--chat_template", field="chat_template", group=MODEL),
     model_option("--dtype", field="dtype", group=MODEL, type=_DTYPE),

@@ -86,6 +86,11 @@ class DeferredContent:
         self._load: Callable[[], Any] | None = load
         self._content: Any = None
 
+    @property
+    def is_made(self) -> bool:
+        """Whether ``get`` gives it without work. Never waits."""
+        return self._load is None
+
     def get(self) -> Any:
         """The content."""
         with self._lock:
@@ -105,6 +110,11 @@ class DeferredInputs(Mapping[str, Any]):
 
     def __init__(self, load: Callable[[], Mapping[str, Any]]) -> None:
         self._content = DeferredContent(load)
+
+    @property
+    def are_made(self) -> bool:
+        """Whether a look at them is without work. Never waits."""
+        return self._content.is_made
 
     def __getitem__(self, name: str) -> Any:
         return self._content.get()[name]
@@ -259,6 +269,12 @@ class ProcessedItem:
     def num_rows(self) -> int:
         """Embedding rows of the item: the sum of its run lengths."""
         return sum(run.length for run in self.runs)
+
+    @property
+    def inputs_at_hand(self) -> bool:
+        """Whether the encoder inputs are there, so that a look at them is without work."""
+        inputs = self.encoder_inputs
+        return not isinstance(inputs, DeferredInputs) or inputs.are_made
 
 
 @dataclass(frozen=True, eq=False)

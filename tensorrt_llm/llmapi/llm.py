@@ -13,8 +13,9 @@ from typing import Any, cast
 from pydantic import ValidationError
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from tensorrt_llm.errors import RequestError
+from tensorrt_llm.errors import ConfigurationError, RequestError
 from tensorrt_llm.executor.executor import GenerationExecutor, ModelInfo
+from tensorrt_llm.executor.host_process import HostProcess
 from tensorrt_llm.executor.request import DEFAULT_PRIORITY, GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
 from tensorrt_llm.inputs.data import ProcessedPrompt, PromptInputs
@@ -23,9 +24,14 @@ from tensorrt_llm.inputs.media_io import MediaLoader
 from tensorrt_llm.inputs.media_memo import MediaMemo
 from tensorrt_llm.inputs.model_config import load_config
 from tensorrt_llm.inputs.multimodal_data import MediaHasher
-from tensorrt_llm.inputs.registry import create_input_processor
+from tensorrt_llm.inputs.registry import InputProcessor, create_input_processor
 from tensorrt_llm.llmapi.checkpoint import check_checkpoint, load_tokenizer, read_chat_template
-from tensorrt_llm.llmapi.llm_args import LlmArgs, refuse_disaggregated
+from tensorrt_llm.llmapi.llm_args import (
+    SINGLE_PROCESS_VARIABLE,
+    LlmArgs,
+    refuse_disaggregated,
+    use_single_process,
+)
 from tensorrt_llm.llmapi.preprocessor import Preprocessor
 from tensorrt_llm.logger import get_logger
 from tensorrt_llm.sampling_params import SamplingParams
@@ -35,6 +41,7 @@ RequestOutput = GenerationResult
 
 
 _logger = get_logger(__name__)
+_PACKAGE = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +65,10 @@ class LLM(AbstractContextManager["LLM"]):
 
     Media in prompts is trusted: any path or address that this process can reach is read.
 
+    The engine runs in a process of its own, unless ``TLLM_WORKER_USE_SINGLE_PROCESS=1`` is set. If
+    that process dies, the requests in it raise `EngineDiedError` and it is started again, within
+    the bounds of ``engine_config``; until then `submit` raises `EngineRestartingError`.
+
     Args:
         model: Folder of the checkpoint, in Hugging Face format.
         tokenizer: A tokenizer or its folder; the checkpoint's by default.
@@ -68,11 +79,15 @@ class LLM(AbstractContextManager["LLM"]):
         dtype: ``"auto"``, ``"float32"``, ``"bfloat16"`` or ``"float16"``.
         revision: Only None.
         tokenizer_revision: Only None.
+        engine_host: Host for the engine's process that was started already, to save time
+            (`tensorrt_llm.executor.host_process`). It has to outlive this.
         kwargs: Further fields of `LlmArgs`, for example ``kv_cache_config``.
 
     Raises:
         pydantic.ValidationError: If an option is unknown or out of its range.
-        ConfigurationError: If the folder is no checkpoint that can be served.
+        ConfigurationError: If the folder is no checkpoint that can be served, or its family is
+            registered by the program and the engine is to run in another process.
+        EngineError: If the engine's process cannot be started.
         NotImplementedError: If the environment asks for disaggregated serving.
     """
 
@@ -87,6 +102,8 @@ class LLM(AbstractContextManager["LLM"]):
         dtype: str = "auto",
         revision: str | None = None,
         tokenizer_revision: str | None = None,
+        *,
+        engine_host: HostProcess | None = None,
         **kwargs: Any,
     ) -> None:
         refuse_disaggregated()
@@ -114,10 +131,11 @@ class LLM(AbstractContextManager["LLM"]):
         # One hasher for all that identify media here: a keyed one gives digests of its own.
         self.hasher = MediaHasher(self.args.multimodal_config.hash_algorithm)
         processor = create_input_processor(self.args.model, self._tokenizer, self.hasher, config)
+        _check_family(processor)
         # One memo as well: keys hold the limits of the door, so that they may share it.
         self.media_memo = MediaMemo(self.args.multimodal_config.media_memo_max_bytes)
         self._loader = MediaLoader(MediaAccess(trusted=True), self.hasher, memo=self.media_memo)
-        self._executor = GenerationExecutor.create(self.args, self._tokenizer)
+        self._executor = GenerationExecutor.create(self.args, self._tokenizer, engine_host)
         self.preprocessor = Preprocessor(
             processor,
             self._tokenizer,
@@ -187,16 +205,13 @@ class LLM(AbstractContextManager["LLM"]):
         )
         single = _is_single(inputs)
         prompts: list[Any] = [inputs] if single else list(cast("Sequence[Any]", inputs))
-        priorities = _spread("priority", priority, len(prompts))
-        for value in priorities:
-            _check_priority(value)
         requests = [
             self._request(*entry)
             for entry in zip(
                 prompts,
                 _spread("sampling_params", sampling_params, len(prompts)),
                 _spread("cache_salt", cache_salt, len(prompts)),
-                priorities,
+                _spread("priority", priority, len(prompts)),
                 strict=True,
             )
         ]
@@ -252,7 +267,6 @@ class LLM(AbstractContextManager["LLM"]):
             scheduling_params=scheduling_params,
             conversation_params=conversation_params,
         )
-        _check_priority(priority)
         return self.submit(self._request(inputs, sampling_params, cache_salt, priority))
 
     def preprocess(
@@ -290,6 +304,7 @@ class LLM(AbstractContextManager["LLM"]):
         Raises:
             LimitExceededError: If the prompt is too long.
             QueueFullError: If too many requests wait already.
+            EngineRestartingError: If the engine died and is being started again.
             RuntimeError: After `shutdown`, or when the engine has stopped.
         """
         self._check_open()
@@ -307,7 +322,11 @@ class LLM(AbstractContextManager["LLM"]):
 
     def is_healthy(self) -> bool:
         """Whether the engine's loop turns."""
-        return not self._closed and self._executor.is_healthy()
+        return self.health_problem() is None
+
+    def health_problem(self) -> str | None:
+        """Why no answer can be had now, None if one can. Never waits for the engine."""
+        return "this LLM is shut down" if self._closed else self._executor.health_problem()
 
     def shutdown(self) -> None:
         """Stops the engine; requests still running fail. A second call does nothing."""
@@ -375,12 +394,16 @@ def _spread(name: str, value: Any, count: int) -> Sequence[Any]:
     return value
 
 
+def _check_family(processor: InputProcessor) -> None:
+    kind = type(processor)
+    if not use_single_process() and not kind.__module__.startswith(f"{_PACKAGE}."):
+        raise ConfigurationError(
+            f"{kind.__module__}.{kind.__qualname__} was registered by this program, and the "
+            f"engine's process does not know it; {SINGLE_PROCESS_VARIABLE}=1 runs the engine here"
+        )
+
+
 def _refuse(**arguments: Any) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise NotImplementedError(f"{name} is not available in this release; leave it unset")
-
-
-def _check_priority(priority: float) -> None:
-    if not 0 <= priority <= 1:
-        raise ValueError(f"priority must be in [0, 1], got {priority}")

@@ -31,6 +31,7 @@ HashAlgorithm: TypeAlias = Literal["blake3", "sha256", "xxh3_128"]
 DeviceName: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 DISAGGREGATED_VARIABLE = "TLLM_MULTIMODAL_DISAGGREGATED"
+SINGLE_PROCESS_VARIABLE = "TLLM_WORKER_USE_SINGLE_PROCESS"
 
 _BYTE_UNITS = {
     "": 1,
@@ -264,6 +265,41 @@ class SchedulerConfig(StrictModel):
     waiting_queue_policy: str | None = inert("another queue policy than fcfs", None, "fcfs")
 
 
+class EngineConfig(StrictModel):
+    """The engine's process: when it counts as stuck, and how often it is started again.
+
+    ``TLLM_WORKER_USE_SINGLE_PROCESS=1`` in the environment runs the engine in a thread of the
+    server's process instead; it is not started again then.
+    """
+
+    stall_seconds: float = Field(
+        120.0,
+        ge=2,
+        description="Seconds without a turn of the engine's loop after which it counts as stuck "
+        "and is killed. A turn takes as long as a step.",
+    )
+    load_seconds: float = Field(
+        1800.0,
+        ge=2,
+        description="Seconds that an engine may take to load the checkpoint; after that it is "
+        "killed, and counts as one that died.",
+    )
+    max_restarts: int = Field(
+        5,
+        ge=0,
+        description="Most restarts of an engine that died within restart_window_seconds. 0: none.",
+    )
+    restart_window_seconds: float = Field(
+        600.0, gt=0, description="Seconds after which a restart no longer counts."
+    )
+    restart_delay_seconds: float = Field(
+        1.0,
+        ge=0,
+        description="Seconds before the second restart of the window; doubled for each further "
+        "one, to at most 30. The first restart does not wait.",
+    )
+
+
 def _none_is_default(value: Any) -> Any:
     return {} if value is None else value
 
@@ -311,6 +347,9 @@ class LlmArgs(StrictModel):
     )
     scheduler_config: Annotated[SchedulerConfig, BeforeValidator(_none_is_default)] = Field(
         default_factory=SchedulerConfig, description="Which requests run in a step."
+    )
+    engine_config: Annotated[EngineConfig, BeforeValidator(_none_is_default)] = Field(
+        default_factory=EngineConfig, description="The engine's process."
     )
 
     backend: str | None = inert("another backend than pytorch", "pytorch", None)
@@ -389,3 +428,13 @@ def refuse_disaggregated(environment: Mapping[str, str] | None = None) -> None:
             f"{DISAGGREGATED_VARIABLE}={value}: disaggregated multimodal serving is not available "
             "in this release"
         )
+
+
+def use_single_process(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether the environment asks for the engine in the caller's process.
+
+    Args:
+        environment: Where to look; ``os.environ`` by default.
+    """
+    value = (os.environ if environment is None else environment).get(SINGLE_PROCESS_VARIABLE, "0")
+    return value not in ("", "0")

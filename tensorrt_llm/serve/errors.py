@@ -18,7 +18,9 @@ from starlette.responses import Response
 
 from tensorrt_llm.errors import (
     DeadlineExceededError,
+    EngineDiedError,
     EngineError,
+    EngineRestartingError,
     EngineStoppedError,
     QueueFullError,
     RequestError,
@@ -74,8 +76,10 @@ def describe(error: Exception) -> tuple[ErrorResponse, Mapping[str, str]]:
         return _body(429, str(error)), {"Retry-After": str(RETRY_AFTER_SECONDS)}
     if isinstance(error, DeadlineExceededError):
         return _body(408, str(error)), {}
-    if isinstance(error, EngineStoppedError):
-        # Said once by whoever stopped it; the requests it took along need no traceback each.
+    if isinstance(error, EngineRestartingError):
+        return _body(503, str(error)), {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    if isinstance(error, EngineStoppedError | EngineDiedError):
+        # Said once by whoever ended it; the requests it took along need no traceback each.
         return _body(500, str(error)), {}
     _logger.error("a request failed: %s", error, exc_info=error)
     # Words of our own errors are meant for users; those of others may tell too much.

@@ -130,7 +130,7 @@ class OpenAIServer:
         post = partial(self.app.add_api_route, methods=["POST"], response_model=None)
         get = partial(self.app.add_api_route, methods=["GET"], response_model=None)
         errors: dict[int | str, dict[str, Any]] = {
-            status: {"model": ErrorResponse} for status in (400, 413, 429, 500, 501)
+            status: {"model": ErrorResponse} for status in (400, 413, 429, 500, 501, 503)
         }
         post(
             "/v1/chat/completions",
@@ -174,10 +174,11 @@ class OpenAIServer:
         return Response(listing.to_json(), media_type="application/json")
 
     async def health(self) -> Response:
-        """200 while the engine's loop turns, 503 otherwise."""
-        if self._llm.is_healthy():
+        """200 while the engine's loop turns, 503 with the reason otherwise."""
+        problem = self._llm.health_problem()
+        if problem is None:
             return Response(status_code=200)
-        return error_response(HTTPException(503, "the engine's loop does not turn"))
+        return error_response(HTTPException(503, problem))
 
     async def version(self) -> Response:
         """The version of this package."""
@@ -195,7 +196,7 @@ class OpenAIServer:
         sampling = body.sampling_params()
         prompt = await while_connected(http, self._prepare_chat(body))
         request = GenerationRequest(prompt, sampling, body.cache_salt, body.priority)
-        result = self._submit(request, "messages")
+        result = await self._submit(request, "messages")
         return await _reply(body, http, [result], self._writer(ChatWriter, body))
 
     async def _complete(self, body: CompletionRequest, http: Request) -> Response:
@@ -222,7 +223,7 @@ class OpenAIServer:
         try:
             for prompt, part in zip(prepared, parts, strict=True):
                 request = GenerationRequest(prompt, sampling, body.cache_salt, body.priority)
-                results.append(self._submit(request, part))
+                results.append(await self._submit(request, part))
         except Exception:
             for result in results:
                 result.abort()
@@ -275,8 +276,11 @@ class OpenAIServer:
         with _naming(part):
             return await self._in(self._prepare_threads, process, prompt)
 
-    def _submit(self, request: GenerationRequest, part: str) -> GenerationResult:
+    async def _submit(self, request: GenerationRequest, part: str) -> GenerationResult:
         with _naming(part):
+            if any(item.inputs_at_hand for item in request.prompt.items):
+                # They are copied on their way to the engine, which may take a while.
+                return await self._in(self._prepare_threads, self._llm.submit, request)
             return self._llm.submit(request)
 
     def _writer(self, kind: type[AnswerWriter], body: GenerationFields) -> AnswerWriter:

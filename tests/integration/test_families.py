@@ -17,7 +17,10 @@ REPEATS = 5
 ServeFamily = Callable[[str], Served]
 
 
-@pytest.fixture(scope="module", params=["qwen2_audio", "qwen2_vl", "qwen2_5_vl", "idefics3"])
+@pytest.fixture(
+    scope="module",
+    params=["qwen2_audio", "qwen2_vl", "qwen2_5_vl", "idefics3", "gemma3", "voxtral"],
+)
 def served(request: pytest.FixtureRequest, serve_family: ServeFamily) -> Served:
     return serve_family(request.param)
 

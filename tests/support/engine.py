@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,16 +16,30 @@ import numpy as np
 from transformers import AutoTokenizer
 
 from tensorrt_llm.executor.executor import GenerationExecutor
+from tensorrt_llm.executor.host_process import HostProcess
+from tensorrt_llm.executor.proxy import GenerationExecutorProxy
 from tensorrt_llm.executor.request import DEFAULT_PRIORITY, GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
-from tensorrt_llm.inputs.data import ProcessedPrompt
+from tensorrt_llm.executor.worker import GenerationExecutorWorker
+from tensorrt_llm.inputs.data import DeferredInputs, ProcessedPrompt
 from tensorrt_llm.llmapi.llm_args import LlmArgs
 from tensorrt_llm.sampling_params import SamplingParams
 
 
 @contextmanager
-def running(checkpoint: Path, *, block_reuse: bool = True, **options: Any) -> Iterator[Any]:
-    """An executor on a checkpoint; options are those of ``LlmArgs``, ``kv_*`` go to the cache."""
+def running(
+    checkpoint: Path,
+    *,
+    block_reuse: bool = True,
+    own_process: bool = False,
+    host: HostProcess | None = None,
+    **options: Any,
+) -> Iterator[Any]:
+    """An executor on a checkpoint; options are those of ``LlmArgs``, ``kv_*`` go to the cache.
+
+    The engine runs in a thread here, for tests that look inside, unless ``own_process`` is set, or
+    a ``host`` is given that forks it.
+    """
     cache = {name[3:]: options.pop(name) for name in list(options) if name.startswith("kv_")}
     cache.setdefault("max_tokens", 16_384)
     args = LlmArgs(
@@ -33,7 +49,12 @@ def running(checkpoint: Path, *, block_reuse: bool = True, **options: Any) -> It
         device=options.pop("device", "cpu"),
         **options,
     )
-    executor = GenerationExecutor.create(args, AutoTokenizer.from_pretrained(checkpoint))
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    executor: GenerationExecutor
+    if own_process or host is not None:
+        executor = GenerationExecutorProxy(args, tokenizer, host)
+    else:
+        executor = GenerationExecutorWorker(args, tokenizer)
     try:
         yield executor
     finally:
@@ -73,6 +94,32 @@ def total(iterations: list[dict[str, Any]], name: str) -> int:
     return sum(iteration["inflightBatchingStats"][name] for iteration in iterations)
 
 
+def deferred(prompt: ProcessedPrompt, load: Callable[[int], Any] | None = None) -> ProcessedPrompt:
+    """The prompt with encoder inputs that are made on demand; ``load`` may wait, count or fail."""
+
+    def inputs(index: int) -> DeferredInputs:
+        def make() -> Any:
+            if load is not None:
+                load(index)
+            return prompt.items[index].encoder_inputs
+
+        return DeferredInputs(make)
+
+    items = tuple(
+        dataclasses.replace(item, encoder_inputs=inputs(index))
+        for index, item in enumerate(prompt.items)
+    )
+    return dataclasses.replace(prompt, items=items)
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 60) -> None:
+    """Waits for something to become true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.01)
+
+
 def text_prompt(ids: list[int] | np.ndarray) -> ProcessedPrompt:
     """A prompt without media."""
     return ProcessedPrompt(np.asarray(ids, np.int32))
@@ -94,5 +141,6 @@ def assert_idle(executor: GenerationExecutor) -> dict[str, Any]:
     store = state["multimodalStats"]["embeddingStore"]
     assert (store["pinnedCount"], store["lentBytes"]) == (0, 0)
     assert store["currentBytes"] <= store["maxBytes"]
-    executor._engine.call(lambda: _assert_books_closed(executor._engine)).result()
+    if isinstance(executor, GenerationExecutorWorker):
+        executor._engine.call(lambda: _assert_books_closed(executor._engine)).result()
     return state

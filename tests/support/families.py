@@ -70,6 +70,11 @@ FAMILIES = (
     Family("smolvlm", {"image": "<image>"}),
     Family("llava_onevision", {"image": "<image>"}),
     Family("gemma3", {"image": "<start_of_image>"}, whole_rows=64),
+    Family(
+        "qwen2_5_omni",
+        {"image": "<|vision_bos|><|IMAGE|><|vision_eos|>", "audio": _SOUND},
+    ),
+    Family("voxtral", {"audio": "[BEGIN_AUDIO][AUDIO]"}),
 )
 
 Named: TypeAlias = "tuple[ProcessedPrompt, tuple[str, ...]]"

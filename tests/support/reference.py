@@ -72,7 +72,7 @@ class ReferenceModel:
             # Pictures of fewer tiles are filled up with empty ones, which the model drops again.
             inputs["pixel_values"] = _filled_up(inputs["pixel_values"])
         joined = {name: torch.cat(tensors, axis) for name, tensors in inputs.items()}
-        if "image_grid_thw" in joined:
+        if "image_grid_thw" in joined and self.model.config.model_type != "qwen2_5_omni_thinker":
             joined["mm_token_type_ids"] = (ids == self.model.config.image_token_id).int()
         if self.model.config.model_type == "gemma3":
             joined["token_type_ids"] = (ids == self.model.config.image_token_id).int()

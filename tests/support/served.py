@@ -36,7 +36,7 @@ class Served:
     @property
     def kind(self) -> str:
         """The one modality that tests send it."""
-        return "audio" if self.name == "qwen2_audio" else "image"
+        return "audio" if self.name in ("qwen2_audio", "voxtral") else "image"
 
     def media(self, seed: int) -> Any:
         """Payloads of one length, whatever the seed."""

@@ -169,9 +169,14 @@ def paged_attention_forward(
     scaling: float | None = None,
     sliding_window: int | None = None,
     attn_metadata: AttentionMetadata | None = None,
+    softcap: float | None = None,
+    s_aux: torch.Tensor | None = None,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
     """The function that transformers' layers call; tensors are ``[1, heads, tokens, dim]``."""
+    if softcap is not None or s_aux is not None:
+        # To leave either out would be another model's answer.
+        raise NotImplementedError("attention with capped scores or with sinks is not computed")
     assert attn_metadata is not None, "the model dropped the attn_metadata keyword on its way"
     output = attn_metadata.backend.forward(
         int(module.layer_idx),  # type: ignore[arg-type]

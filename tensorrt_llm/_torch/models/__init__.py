@@ -7,9 +7,11 @@ from tensorrt_llm._torch.models import (
     modeling_idefics3,
     modeling_llava_onevision,
     modeling_phi4mm,
+    modeling_qwen2_5_omni,
     modeling_qwen2_audio,
     modeling_qwen2_vl,
     modeling_qwen3_vl,
+    modeling_voxtral,
 )
 from tensorrt_llm._torch.models.modeling_utils import (
     DecoderModel,
@@ -26,8 +28,10 @@ __all__ = [
     "modeling_idefics3",
     "modeling_llava_onevision",
     "modeling_phi4mm",
+    "modeling_qwen2_5_omni",
     "modeling_qwen2_audio",
     "modeling_qwen2_vl",
     "modeling_qwen3_vl",
+    "modeling_voxtral",
     "register_model",
 ]

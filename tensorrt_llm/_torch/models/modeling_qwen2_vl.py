@@ -20,7 +20,7 @@ class Qwen2VLModel(MultimodalDecoderModel):
     what it found on the module, where requests would meet.
     """
 
-    modalities = ("image",)
+    modalities: tuple[str, ...] = ("image",)
     position_axes = 3
 
     @torch.no_grad()

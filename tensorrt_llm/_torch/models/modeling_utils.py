@@ -46,6 +46,7 @@ class DecoderModel:
         self.hf_model = hf_model.eval()
         self.max_seq_len = max_seq_len
         self.text_config: PretrainedConfig = hf_model.config.get_text_config(decoder=True)
+        _refuse_changed_scores(self.text_config)
         self.set_attention()
         rotary = getattr(self.decoder, "rotary_emb", None)
         if rotary is not None:
@@ -181,12 +182,36 @@ class MultimodalDecoderModel(DecoderModel):
         """
 
 
+# What some decoders do to scores beyond what is done here, and the value that does nothing.
+_SCORE_CHANGES = {
+    "attn_logit_softcapping": None,
+    "final_logit_softcapping": None,
+    "logit_scale": 1.0,
+    "logits_scaling": 1.0,
+}
+
+
+def _refuse_changed_scores(config: PretrainedConfig) -> None:
+    """Raises a ConfigurationError rather than let every answer be a little wrong."""
+    for name, neutral in _SCORE_CHANGES.items():
+        value = getattr(config, name, None)
+        if value not in (None, neutral):
+            raise ConfigurationError(
+                f"a model of type {config.model_type!r} whose {name} is {value} cannot be run: "
+                "scores are taken as they are"
+            )
+
+
 _ModelClass = TypeVar("_ModelClass", bound=type[DecoderModel])
 _MODEL_CLASSES: dict[str, type[DecoderModel]] = {}
 
 
 def register_model(*model_types: str) -> Callable[[_ModelClass], _ModelClass]:
-    """Class decorator: this class runs checkpoints of these ``model_type``s."""
+    """Class decorator: this class runs checkpoints of these ``model_type``s.
+
+    It is known in the process that registers it. For a class outside this package that has to be
+    the engine's, so set ``TLLM_WORKER_USE_SINGLE_PROCESS=1``.
+    """
 
     def register(model_class: _ModelClass) -> _ModelClass:
         for model_type in model_types:
@@ -228,7 +253,9 @@ def load_model(
     if model_class is DecoderModel and not architecture.endswith("ForCausalLM"):
         raise ConfigurationError(
             f"{model_path}: {architecture} is not a text decoder and no family is registered for "
-            f"model_type {config.model_type!r}; registered: {', '.join(sorted(_MODEL_CLASSES))}"
+            f"model_type {config.model_type!r}; registered: {', '.join(sorted(_MODEL_CLASSES))} "
+            "(one that a program registers is known to an engine in its own process only: "
+            "TLLM_WORKER_USE_SINGLE_PROCESS=1)"
         )
     hf_model = _load_weights(hf_class, model_path, config, dtype)
     hf_model.to(device)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from tensorrt_llm._torch.models.modeling_multimodal_utils import get_multimodal_
 from tensorrt_llm._torch.models.modeling_utils import DecoderModel, MultimodalDecoderModel
 from tensorrt_llm._torch.pyexecutor.embedding_store import EmbeddingKey, EmbeddingStore
 from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest, RequestItem
-from tensorrt_llm.errors import EmbeddingMismatchError, EngineError, QueueFullError
+from tensorrt_llm.errors import EmbeddingMismatchError, EngineError
 from tensorrt_llm.inputs.multimodal import MultimodalParams
 
 
@@ -36,16 +36,32 @@ class ItemEncoder:
         self._store = store
         self.runs: dict[str, int] = dict.fromkeys(model.modalities, 0)
 
-    def provide(self, request: LlmRequest, begin: int, end: int) -> None:
+    def provide(self, request: LlmRequest, begin: int, end: int) -> set[int]:
         """Makes the rows of every item in the chunk ``[begin, end)`` available.
+
+        Returns:
+            Items that have neither rows nor encoder inputs here: if the chunk holds one, those
+            behind it are named too, so that all can be prepared side by side. Empty if the chunk
+            can run.
 
         Raises:
             EmbeddingMismatchError: If an encoder's rows do not fill the item's runs exactly.
             EngineError: If an encoder fails, or gives rows that are not finite numbers.
         """
+        missing = False
         for index, item in enumerate(request.items):
             if item.rows is None and item.touches(begin, end):
-                self._find_or_encode(request, index, item)
+                missing |= not self._find_or_encode(request, index, item)
+        if not missing:
+            return set()
+        return {
+            index
+            for index, item in enumerate(request.items)
+            if item.rows is None
+            and item.inputs is None
+            and item.touches(begin, request.prompt_len)
+            and not self._is_stored(request, item)
+        }
 
     def release_written(self, requests: Iterable[LlmRequest]) -> None:
         """Gives back the rows of items whose last row is in the KV pool."""
@@ -59,15 +75,25 @@ class ItemEncoder:
         for item in request.items:
             self._give_back(item)
 
-    def _find_or_encode(self, request: LlmRequest, index: int, item: RequestItem) -> None:
-        if item.item.identity is None:
-            item.rows = self._encode(request, index, item)
-            return
-        key = EmbeddingKey(item.item.identity, request.request.cache_salt)
-        stored = self._store.acquire(key, item.item.num_rows, item.item.modality)
+    def _is_stored(self, request: LlmRequest, item: RequestItem) -> bool:
+        key = _key(request, item)
+        return key is not None and key in self._store
+
+    def _find_or_encode(self, request: LlmRequest, index: int, item: RequestItem) -> bool:
+        """Whether the item has its rows now; not if they must be encoded and cannot be yet."""
+        key, stored = _key(request, item), None
+        if key is not None:
+            stored = self._store.acquire(key, item.item.num_rows, item.item.modality)
         if stored is None:
-            stored = self._store.insert(key, self._encode(request, index, item))
+            if item.inputs is None:
+                return False
+            rows = self._encode(request, index, item)
+            if key is None:
+                item.rows = rows
+                return True
+            stored = self._store.insert(key, rows)
         item.rows, item.stored = stored.rows, stored
+        return True
 
     def _encode(self, request: LlmRequest, index: int, item: RequestItem) -> torch.Tensor:
         modality, expected = item.item.modality, item.item.num_rows
@@ -86,7 +112,7 @@ class ItemEncoder:
         try:
             params = item.params(0, request.prompt_len, request.prompt_len, with_inputs=True)
             (rows,) = get_multimodal_embeddings(forward, [params], item.item.encoder_kwargs)
-        except (EngineError, QueueFullError):
+        except EngineError:
             raise
         except Exception as error:
             raise EngineError(f"{where}: the {modality} encoder failed: {error}") from error
@@ -98,3 +124,10 @@ class ItemEncoder:
         stored, item.rows, item.stored = item.stored, None, None
         if stored is not None:
             self._store.release(stored)
+
+
+def _key(request: LlmRequest, item: RequestItem) -> EmbeddingKey | None:
+    """Where the store keeps the item's rows; nowhere if the item has no identity."""
+    if item.item.identity is None:
+        return None
+    return EmbeddingKey(item.item.identity, request.request.cache_salt)

@@ -43,6 +43,16 @@ class LiveRequests:
         return self._by_id.get(request_id)
 
     @property
+    def ready(self) -> tuple[LlmRequest, ...]:
+        """Of ``context``, those that do not wait for items."""
+        return tuple(one for one in self.context if one.state is RequestState.CONTEXT)
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When the next deadline may be over, in seconds of ``time.monotonic``."""
+        return self._deadlines[0][0] if self._deadlines else None
+
+    @property
     def num_admitted(self) -> int:
         """Requests that hold blocks."""
         return len(self.context) + len(self.generation)
@@ -61,6 +71,17 @@ class LiveRequests:
         request.state = RequestState.CONTEXT
         self.context.add(request)
 
+    def wait_for_items(self, request: LlmRequest, missing: set[int]) -> None:
+        """A request in its context phase cannot go on without these items."""
+        request.state = RequestState.WAITING_ITEMS
+        request.missing_items = missing
+
+    def provide_item(self, request: LlmRequest, index: int) -> None:
+        """One of them is there; with the last the request can go on."""
+        request.missing_items.discard(index)
+        if request.state is RequestState.WAITING_ITEMS and not request.missing_items:
+            request.state = RequestState.CONTEXT
+
     def to_generation(self, request: LlmRequest) -> None:
         """All its known tokens are written."""
         if request.state is RequestState.CONTEXT:
@@ -72,6 +93,8 @@ class LiveRequests:
         """An admitted request gave its blocks back."""
         self._take_off(request)
         request.state = RequestState.PAUSED
+        # Once admitted again it finds out anew what it lacks.
+        request.missing_items.clear()
         self.num_paused += 1
         self.waiting.add(request)
 
@@ -89,7 +112,7 @@ class LiveRequests:
                 yield request
 
     def _take_off(self, request: LlmRequest) -> None:
-        if request.state is RequestState.CONTEXT:
+        if request.in_context:
             self.context.remove(request)
         elif request.state is RequestState.GENERATION:
             self.generation.remove(request)

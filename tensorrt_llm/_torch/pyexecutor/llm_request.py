@@ -8,20 +8,25 @@ WAITING ──admit──▶ CONTEXT ──all known tokens written──▶ GEN
    │                  │ └──admit── PAUSED ◀── pause ───────┤                   │
    │                  └──────pause───▲ │                   │                   │
    └───────────────────────────────────┴─── cancel, error, deadline ───────────┘
+
+CONTEXT ──rows must be made, inputs are not here──▶ WAITING_ITEMS ──all provided──▶ CONTEXT
 ```
 
-WAITING and PAUSED hold nothing; CONTEXT and GENERATION hold blocks and, while rows are still
-needed, encoder rows. A paused request keeps what it has generated, its random stream and its
-media; admitted again it writes all of that anew, as far as the cache does not have it, and goes
-on. One release path, in the executor, leads to FINISHED.
+WAITING and PAUSED hold nothing; the other states hold blocks and, while rows are still needed,
+encoder rows. WAITING_ITEMS is a CONTEXT that cannot run: the door was asked to prepare items, and
+others go on meanwhile; all that leads out of CONTEXT leads out of it too. A paused request keeps
+what it has generated, its random stream and its media; admitted again it writes all of that anew,
+as far as the cache does not have it, and goes on. One release path, in the executor, leads to
+FINISHED.
 """
 
 from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,6 +50,7 @@ class RequestState(enum.Enum):
 
     WAITING = enum.auto()
     CONTEXT = enum.auto()
+    WAITING_ITEMS = enum.auto()
     PAUSED = enum.auto()
     GENERATION = enum.auto()
     FINISHED = enum.auto()
@@ -58,6 +64,7 @@ class RequestItem:
         item: What the input processor made.
         first: Prompt index of its first row.
         last: Prompt index of its last row.
+        inputs: What its encoder takes; None until the door has provided it.
         rows: Encoder rows ``[num_rows, row_width]`` once they were needed, until the last of
             them is written to the KV pool.
         stored: The store's entry that ``rows`` is; None if the request holds its own.
@@ -66,6 +73,7 @@ class RequestItem:
     item: ProcessedItem
     first: int
     last: int
+    inputs: Mapping[str, Any] | None
     rows: torch.Tensor | None = None
     stored: StoredRows | None = None
     _row_cumsum: torch.Tensor | None = None
@@ -74,7 +82,8 @@ class RequestItem:
     def of(cls, item: ProcessedItem) -> RequestItem:
         """Wraps an item."""
         final = item.runs[-1]
-        return cls(item, item.runs[0].position, final.position + final.length - 1)
+        inputs = item.encoder_inputs if item.inputs_at_hand else None
+        return cls(item, item.runs[0].position, final.position + final.length - 1, inputs)
 
     def touches(self, begin: int, end: int) -> bool:
         """Whether prompt tokens ``[begin, end)`` hold rows of it."""
@@ -89,8 +98,8 @@ class RequestItem:
     ) -> MultimodalParams:
         """The contract's view of this item for the chunk ``[begin, end)``.
 
-        Encoder inputs only if asked for: looking at them may be what makes them. A chunk may go
-        on behind the prompt, where a request that was paused writes its own tokens anew.
+        A chunk may go on behind the prompt, where a request that was paused writes its own tokens
+        anew.
         """
         begin, end = min(begin, prompt_len), min(end, prompt_len)
         if self._row_cumsum is None:
@@ -99,7 +108,7 @@ class RequestItem:
                 is_row[run.position : run.position + run.length] = 1
             self._row_cumsum = is_row.cumsum(0)
         return MultimodalParams(
-            multimodal_data=dict(self.item.encoder_inputs) if with_inputs else {},
+            multimodal_data=dict(self.inputs or {}) if with_inputs else {},
             multimodal_runtime=MultimodalRuntimeData(
                 past_seen_token_num=begin, chunk_end_pos=end, embed_mask_cumsum=self._row_cumsum
             ),
@@ -131,6 +140,7 @@ class LlmRequest:
         generator: Random stream of a sampled request.
         whole_modalities: Kinds of items whose rows attend to all rows of their run, so that a
             chunk must not end inside one.
+        missing_items: Items the door was asked to prepare and has not; in WAITING_ITEMS only.
     """
 
     request_id: int
@@ -151,6 +161,7 @@ class LlmRequest:
     content: PromptContent | None = None
     generator: torch.Generator | None = None
     whole_modalities: frozenset[str] = frozenset()
+    missing_items: set[int] = field(default_factory=set)
     prompt_len: int = field(init=False)
     order: tuple[float, int] = field(init=False)
     deadline: float | None = field(init=False)
@@ -192,12 +203,12 @@ class LlmRequest:
     @property
     def in_context(self) -> bool:
         """Whether it is admitted and has not written its prompt yet."""
-        return self.state is RequestState.CONTEXT
+        return self.state in (RequestState.CONTEXT, RequestState.WAITING_ITEMS)
 
     @property
     def admitted(self) -> bool:
         """Whether it holds blocks."""
-        return self.state in (RequestState.CONTEXT, RequestState.GENERATION)
+        return self.in_context or self.state is RequestState.GENERATION
 
     def largest_chunk(self, limit: int) -> int:
         """The most tokens, up to the limit, that may be written in one step; 0 if none can."""

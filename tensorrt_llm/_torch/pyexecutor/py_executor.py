@@ -14,7 +14,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -60,9 +60,10 @@ _T = TypeVar("_T")
 
 @dataclass
 class _Counts:
-    """What happened since the last record."""
+    """What happened since the last record; ``left``: admitted requests that ended."""
 
     admitted: int = 0
+    left: int = 0
     completed: int = 0
     paused: int = 0
 
@@ -79,6 +80,10 @@ class PyExecutor:
         capacity: Decides who holds blocks.
         sampler: Chooses tokens.
         stats: Where iterations are recorded.
+        request_items: Asks for encoder inputs of a request's items that are missing here; the
+            answer is ``provide_items`` or ``fail``. Called by the loop, must not wait.
+        on_turn: Called by the loop once a turn, after updates were pushed; a turn takes as long
+            as a step, or about a second where there is nothing to do.
     """
 
     def __init__(
@@ -92,6 +97,8 @@ class PyExecutor:
         capacity: CapacityPolicy,
         sampler: Sampler,
         stats: IterationStats,
+        request_items: Callable[[LlmRequest, Collection[int]], None],
+        on_turn: Callable[[], None] | None = None,
     ) -> None:
         self._engine = engine
         self._kv_cache = kv_cache
@@ -100,6 +107,8 @@ class PyExecutor:
         self._scheduler = scheduler
         self._capacity = capacity
         self._stats = stats
+        self._request_items = request_items
+        self._on_turn = on_turn
         self._runner = StepRunner(engine, kv_cache, sampler)
         self._burst: BurstGate[LlmRequest] = kv_cache.burst_gate()
         self._live = LiveRequests()
@@ -110,7 +119,7 @@ class PyExecutor:
         self._num_submitted = 0
         self._updates: deque[tuple[LlmRequest, GenerationUpdate]] = deque()
         self._counts = _Counts()
-        self._stopping = False
+        self._stopping = self._nothing_to_run = False
         self._last_turn = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="trtllm-engine", daemon=True)
 
@@ -132,6 +141,25 @@ class PyExecutor:
     def cancel(self, request_id: int) -> None:
         """Gives a request up; no effect if it has ended."""
         self._put(partial(self._cancel, request_id))
+
+    def provide_items(self, request_id: int, inputs: Mapping[int, Mapping[str, Any]]) -> None:
+        """Hands in encoder inputs that were asked for; no effect if the request has ended.
+
+        Args:
+            request_id: The request.
+            inputs: Encoder inputs by item.
+        """
+        self._put(partial(self._provide_items, request_id, inputs))
+
+    def fail(self, request_id: int, during: str, error: Exception) -> None:
+        """Ends a request with an error; no effect if it has ended.
+
+        Args:
+            request_id: The request.
+            during: What failed.
+            error: Why.
+        """
+        self._put(partial(self._fail_one, request_id, during, error))
 
     def call(self, function: Callable[[], _T]) -> Future[_T]:
         """Runs a function between two steps, in the loop's thread.
@@ -164,26 +192,11 @@ class PyExecutor:
 
     def reset_reuse_state(self) -> Future[int]:
         """Forgets cached blocks and encoder rows; gives the number of blocks dropped."""
-
-        def reset() -> int:
-            self._store.clear()
-            self._burst.forget()
-            return self._kv_cache.reset_reuse_state()
-
-        return self.call(reset)
+        return self.call(self.reset_reuse_state_now)
 
     def snapshot(self) -> Future[dict[str, Any]]:
         """Requests and caches as they are between two steps."""
-
-        def read() -> dict[str, Any]:
-            return {
-                "numActiveRequests": self._live.num_admitted,
-                "numQueuedRequests": len(self._live.waiting),
-                "numPausedRequests": self._live.num_paused,
-                **cache_json(self._kv_cache.stats(), self._store.stats(), self._encoder.runs),
-            }
-
-        return self.call(read)
+        return self.call(self.snapshot_now)
 
     @property
     def num_waiting(self) -> int:
@@ -207,6 +220,22 @@ class PyExecutor:
             self._thread.join()
 
     # ---- the loop's thread: commands --------------------------------------------------------
+
+    def reset_reuse_state_now(self) -> int:
+        """As ``reset_reuse_state``, in the loop's thread."""
+        self._store.clear()
+        self._burst.forget()
+        return self._kv_cache.reset_reuse_state()
+
+    def snapshot_now(self) -> dict[str, Any]:
+        """As ``snapshot``, in the loop's thread."""
+        return {
+            "numActiveRequests": self._live.num_admitted,
+            "numQueuedRequests": len(self._live.waiting),
+            "numPausedRequests": self._live.num_paused,
+            "numRequestsWaitingForItems": len(self._live.context) - len(self._live.ready),
+            **cache_json(self._kv_cache.stats(), self._store.stats(), self._encoder.runs),
+        }
 
     def _run(self) -> None:
         try:
@@ -234,6 +263,8 @@ class PyExecutor:
                 logger.exception("request %d: its update could not be told", request.request_id)
                 if self._live.get(request.request_id) is not None:
                     self._fail(request, "delivery", error)
+        if self._on_turn is not None:
+            self._on_turn()
 
     def _begin_stop(self) -> None:
         self._stopping = True
@@ -241,12 +272,19 @@ class PyExecutor:
     def _take_commands(self) -> None:
         """Runs what is in the inbox; waits a while for something if there is nothing to do."""
         try:
-            if not len(self._live):
-                self._inbox.get(timeout=_IDLE_WAIT_SECONDS)()
+            if not len(self._live) or self._nothing_to_run:
+                self._inbox.get(timeout=self._idle_seconds())()
             while True:
                 self._inbox.get_nowait()()
         except queue.Empty:
             return
+
+    def _idle_seconds(self) -> float:
+        """How long to wait for commands at most; a deadline does not wait for them."""
+        deadline = self._live.next_deadline
+        if deadline is None:
+            return _IDLE_WAIT_SECONDS
+        return min(max(deadline - time.monotonic(), 0.0), _IDLE_WAIT_SECONDS)
 
     def _enqueue(self, request: LlmRequest) -> None:
         with self._inbox_lock:
@@ -261,6 +299,19 @@ class PyExecutor:
         request = self._live.get(request_id)
         if request is not None:
             self._finish(request, finish_reason="cancelled")
+
+    def _provide_items(self, request_id: int, inputs: Mapping[int, Mapping[str, Any]]) -> None:
+        request = self._live.get(request_id)
+        if request is None:
+            return
+        for index, given in inputs.items():
+            request.items[index].inputs = given
+            self._live.provide_item(request, index)
+
+    def _fail_one(self, request_id: int, during: str, error: Exception) -> None:
+        request = self._live.get(request_id)
+        if request is not None:
+            self._fail(request, during, error)
 
     def _expire(self) -> None:
         for request in self._live.expired(time.monotonic()):
@@ -288,9 +339,18 @@ class PyExecutor:
     def _iterate(self) -> None:
         started = time.perf_counter()
         self._make_room()
+        ready = self._live.ready
         batch = self._scheduler.schedule(
-            self._live.generation, tuple(self._live.context), self._live.waiting, self._admit
+            self._live.generation,
+            ready,
+            self._live.waiting,
+            self._admit,
+            num_held=len(self._live.context) - len(ready),
         )
+        # What waits for items, or for room, waits for what comes through the inbox.
+        self._nothing_to_run = not batch.all and not self._updates
+        if self._nothing_to_run:
+            return
         runnable = self._ready(batch)
         if runnable:
             result = self._runner.run(runnable)
@@ -341,15 +401,19 @@ class PyExecutor:
         return Admission.ADMITTED
 
     def _ready(self, batch: ScheduledBatch[LlmRequest]) -> list[ScheduledRequest[LlmRequest]]:
-        """The batch without the requests that cannot take part in it; those have failed."""
+        """The batch without the requests that cannot take part: they failed, or lack an item."""
         runnable = []
         for scheduled in batch.context:
             request = scheduled.request
             try:
                 begin = request.num_written
-                self._encoder.provide(request, begin, begin + scheduled.num_tokens)
+                missing = self._encoder.provide(request, begin, begin + scheduled.num_tokens)
             except Exception as error:
                 self._fail(request, "encoding", error)
+                continue
+            if missing:
+                self._live.wait_for_items(request, missing)
+                self._request_items(request, sorted(missing))
             else:
                 runnable.append(scheduled)
         try:
@@ -409,12 +473,14 @@ class PyExecutor:
 
         If that fails the books are wrong, and the loop ends rather than going on with them.
         """
-        if request.admitted:
+        admitted = request.admitted
+        if admitted:
             self._give_back(request)
         else:
             self._burst.leave(request)
         # Last, so that a request whose blocks could not be taken back is still there to be told.
         self._live.remove(request)
+        self._counts.left += admitted
         self._counts.completed += 1
 
     def _give_back(self, request: LlmRequest) -> None:
@@ -433,7 +499,7 @@ class PyExecutor:
             IterationCounts(
                 latency_ms=latency_ms,
                 new_active=counts.admitted,
-                active=self._live.num_admitted + counts.completed,
+                active=self._live.num_admitted + counts.left,
                 completed=counts.completed,
                 queued=len(self._live.waiting),
                 context_requests=len(batch.context),

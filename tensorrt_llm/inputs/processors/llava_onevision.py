@@ -118,8 +118,8 @@ def cut_tiles(image: Image.Image, grid: tuple[int, int], settings: ImageSettings
         for top in range(0, high, tile)
         for left in range(0, wide, tile)
     ]
-    pixels = np.stack([np.asarray(one) for one in tiles])
-    return normalised(pixels, settings.mean, settings.std).transpose(0, 3, 1, 2)
+    pixels = normalised(np.stack([np.asarray(one) for one in tiles]), settings.mean, settings.std)
+    return pixels.transpose(0, 3, 1, 2)
 
 
 def num_rows(height: int, width: int, lines: int, columns: int, side: int, most: int) -> int:

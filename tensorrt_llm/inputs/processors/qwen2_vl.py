@@ -155,7 +155,7 @@ class Qwen2VLInputProcessor(InputProcessor):
             encoder.
     """
 
-    modalities = ("image",)
+    modalities: tuple[str, ...] = ("image",)
 
     def read_settings(self) -> None:
         """Reads them, and sees that they fit the encoder."""

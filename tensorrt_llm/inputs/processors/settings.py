@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from transformers import SequenceFeatureExtractor
+from transformers import SequenceFeatureExtractor, WhisperFeatureExtractor
 
 from tensorrt_llm.errors import ConfigurationError
 
@@ -72,3 +72,38 @@ def load_feature_extractor(extractor_class: type[_Extractor], model_path: str) -
         return extractor_class.from_pretrained(model_path, local_files_only=True)
     except (OSError, ValueError, TypeError) as error:
         raise ConfigurationError(f"{model_path}: cannot read audio settings: {error}") from error
+
+
+def check_whisper_extractor(
+    extractor: WhisperFeatureExtractor, model_path: str, mels: int, frames: int | None
+) -> None:
+    """Sees that an extractor fits an encoder, and makes the same of a clip each time.
+
+    Args:
+        extractor: The checkpoint's.
+        model_path: Checkpoint folder, for messages.
+        mels: Mel bins that the encoder takes.
+        frames: Frames of the encoder's window; None if it takes any number.
+
+    Raises:
+        ConfigurationError: If it does not.
+    """
+    made = (extractor.feature_size, extractor.nb_max_frames)
+    if made != (mels, frames or made[1]):
+        raise ConfigurationError(
+            f"{model_path}: the processor makes {made[1]} frames of {made[0]} mel bins, the "
+            f"encoder takes {frames or 'any'} frames of {mels}"
+        )
+    if extractor.dither:
+        raise ConfigurationError(
+            f"{model_path}: dither {extractor.dither} adds noise of its own to each clip, so that "
+            "no two answers would be alike; only 0 is taken"
+        )
+
+
+def whisper_settings(extractor: WhisperFeatureExtractor) -> dict[str, Any]:
+    """The settings that decide features and row counts."""
+    names = ("feature_size", "sampling_rate", "hop_length", "n_fft", "n_samples", "padding_value")
+    settings = {name: getattr(extractor, name) for name in names}
+    # The filters stand for the mel range, which the extractor does not keep.
+    return settings | {"mel_filters": np.asarray(extractor.mel_filters).tolist()}

@@ -25,7 +25,7 @@ from tensorrt_llm.errors import (
     QueueFullError,
     RequestError,
 )
-from tensorrt_llm.executor.executor import GenerationExecutor
+from tensorrt_llm.executor.worker import GenerationExecutorWorker
 from tensorrt_llm.llmapi.llm_args import LlmArgs
 
 BLOCK = 32
@@ -382,9 +382,8 @@ def test_a_loop_that_dies_is_seen_and_leaves_nobody_waiting(llama_checkpoint) ->
         assert not executor.is_healthy()
 
 
-def test_a_stuck_loop_is_not_healthy(llama_checkpoint, monkeypatch) -> None:
-    monkeypatch.setattr("tensorrt_llm.executor.executor.STALL_SECONDS", 0.2)
-    with running(llama_checkpoint) as executor:
+def test_a_stuck_loop_is_not_healthy(llama_checkpoint) -> None:
+    with running(llama_checkpoint, engine_config={"stall_seconds": 2}) as executor:
         gate = threading.Event()
         executor._engine.call(gate.wait)
         deadline = time.monotonic() + 10
@@ -396,7 +395,7 @@ def test_a_stuck_loop_is_not_healthy(llama_checkpoint, monkeypatch) -> None:
 
 def test_a_folder_without_a_checkpoint_is_refused(tmp_path) -> None:
     with pytest.raises(ConfigurationError, match="no usable checkpoint"):
-        GenerationExecutor.create(LlmArgs(model=str(tmp_path)), None)
+        GenerationExecutorWorker(LlmArgs(model=str(tmp_path)), None)
 
 
 def test_truncated_weights_are_refused(llama_checkpoint, tmp_path) -> None:

@@ -25,7 +25,9 @@ from tensorrt_llm.errors import (
     RequestError,
     UnsupportedModalityError,
 )
+from tensorrt_llm.inputs import processors
 from tensorrt_llm.inputs.multimodal_data import AudioData
+from tensorrt_llm.inputs.processors import TextInputProcessor
 from tensorrt_llm.llmapi import KvCacheConfig, RequestOutput, llm
 from tensorrt_llm.llmapi.llm import LLM
 from tensorrt_llm.sampling_params import SamplingParams
@@ -36,9 +38,10 @@ SHORT = SamplingParams(max_tokens=6)
 
 
 @pytest.fixture(scope="module", name="model")
-def running_model(phi4mm_checkpoint: Path) -> Iterator[LLM]:
+def running_model(phi4mm_checkpoint: Path, engine_host) -> Iterator[LLM]:
     config = KvCacheConfig(max_tokens=16_384)
-    with LLM(str(phi4mm_checkpoint), kv_cache_config=config, max_seq_len=8192) as running:
+    options = {"kv_cache_config": config, "engine_host": engine_host}
+    with LLM(str(phi4mm_checkpoint), max_seq_len=8192, **options) as running:
         yield running
 
 
@@ -246,15 +249,17 @@ def test_arguments_of_later_releases_are_refused_by_name(model: LLM, name: str) 
 
 def test_priorities(model: LLM) -> None:
     assert ask(model, ["Hello"] * 2, priority=[0.5, 0.5])
-    with pytest.raises(ValueError, match="priority must be in"):
+    with pytest.raises(ValueError, match=r"priority: must be in \[0, 1\], got 1.5"):
         ask(model, "Hello", priority=1.5)
     with pytest.raises(ValueError, match="priority has 1 entries for 2 prompts"):
         ask(model, ["Hello"] * 2, priority=[0.5])
     assert ask(model, ["Hello", "Hello"], priority=[0.1, 0.9])
 
 
-def test_after_shutdown_every_call_says_so(llama_checkpoint: Path) -> None:
-    with LLM(str(llama_checkpoint), kv_cache_config={"max_tokens": 1024}) as running:
+def test_after_shutdown_every_call_says_so(llama_checkpoint: Path, monkeypatch) -> None:
+    """The folder may be a relative one, though the engine's process works in another."""
+    monkeypatch.chdir(llama_checkpoint.parent)
+    with LLM(llama_checkpoint.name, kv_cache_config={"max_tokens": 1024}) as running:
         assert running.is_healthy()
         assert ask(running, "Hello").finished
     running.shutdown()
@@ -269,11 +274,12 @@ def test_after_shutdown_every_call_says_so(llama_checkpoint: Path) -> None:
             call()
 
 
-def test_reuse_can_be_switched_off(llama_checkpoint: Path) -> None:
+def test_reuse_can_be_switched_off(llama_checkpoint: Path, engine_host) -> None:
     answers = []
     for enabled in (True, False):
         config = {"enable_block_reuse": enabled, "max_tokens": 1024}
-        with LLM(str(llama_checkpoint), kv_cache_config=config) as running:
+        options = {"kv_cache_config": config, "engine_host": engine_host}
+        with LLM(str(llama_checkpoint), **options) as running:
             results = [ask(running, LEAD) for _ in range(2)]
         assert results[1].cached_tokens == (full_repeat(results[0]) if enabled else 0)
         answers += [r.outputs[0].text for r in results]
@@ -288,6 +294,20 @@ def test_wrong_options_are_logged_and_raised(
     assert "frobnicate" in caplog.text
     with pytest.raises(ConfigurationError, match="there is no folder"):
         LLM("no/such/folder")
+
+
+def test_a_family_of_the_program_itself_needs_the_engine_in_it(
+    llama_checkpoint: Path, monkeypatch
+) -> None:
+    class Own(TextInputProcessor):
+        pass
+
+    monkeypatch.setattr(processors, "TextInputProcessor", Own)
+    with pytest.raises(ConfigurationError, match=r"Own was registered .*SINGLE_PROCESS=1"):
+        LLM(str(llama_checkpoint))
+    monkeypatch.setenv("TLLM_WORKER_USE_SINGLE_PROCESS", "1")
+    with LLM(str(llama_checkpoint), kv_cache_config={"max_tokens": 1024}) as running:
+        assert ask(running, "Hello").finished
 
 
 def test_disaggregated_mode_is_refused(llama_checkpoint: Path, monkeypatch) -> None:

@@ -18,11 +18,15 @@ from tensorrt_llm.serve.openai_server import ServerConfig
 
 
 @pytest.fixture(scope="package", name="client")
-def running_client(phi4mm_checkpoint: Path, tmp_path_factory) -> Iterator[Client]:
+def running_client(phi4mm_checkpoint: Path, tmp_path_factory, engine_host) -> Iterator[Client]:
     allowed = tmp_path_factory.mktemp("allowed")
     access = MediaAccess(allowed_local_media_path=allowed)
     config = ServerConfig("tiny", access, max_request_bytes=4 * 2**20, max_media_items=4)
-    options = {"kv_cache_config": {"max_tokens": 16_384}, "max_seq_len": 8192}
+    options = {
+        "kv_cache_config": {"max_tokens": 16_384},
+        "max_seq_len": 8192,
+        "engine_host": engine_host,
+    }
     with LLM(str(phi4mm_checkpoint), enable_chunked_prefill=True, **options) as llm:
         client = Client(llm, config)
         client.allowed = allowed
@@ -30,10 +34,14 @@ def running_client(phi4mm_checkpoint: Path, tmp_path_factory) -> Iterator[Client
 
 
 @pytest.fixture(scope="package", name="cold")
-def client_without_reuse(phi4mm_checkpoint: Path) -> Iterator[Client]:
+def client_without_reuse(phi4mm_checkpoint: Path, engine_host) -> Iterator[Client]:
     cache = {"max_tokens": 16_384, "enable_block_reuse": False}
     media = {"encoder_cache_max_bytes": 0}
     with LLM(
-        str(phi4mm_checkpoint), kv_cache_config=cache, multimodal_config=media, max_seq_len=8192
+        str(phi4mm_checkpoint),
+        kv_cache_config=cache,
+        multimodal_config=media,
+        max_seq_len=8192,
+        engine_host=engine_host,
     ) as llm:
         yield Client(llm, ServerConfig("tiny"))

@@ -167,11 +167,12 @@ def test_openapi_document_describes_the_bodies(client: Client) -> None:
     assert all("description" in field for field in schema["properties"].values())
 
 
-def test_templates_and_their_variables(llama_checkpoint: Path) -> None:
+def test_templates_and_their_variables(llama_checkpoint: Path, engine_host) -> None:
     template = "{{ mood }}{% for m in messages %}{{ m.content }}{% endfor %}"
     template += "{% if add_generation_prompt %}END{% endif %}"
     cache = {"max_tokens": 1024}
-    with LLM(str(llama_checkpoint), kv_cache_config=cache, chat_template=template) as llm:
+    options = {"kv_cache_config": cache, "engine_host": engine_host}
+    with LLM(str(llama_checkpoint), chat_template=template, **options) as llm:
         client = Client(llm, ServerConfig("tiny"))
 
         def count(**fields: Any) -> int:

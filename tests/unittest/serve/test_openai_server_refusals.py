@@ -128,9 +128,9 @@ def test_bad_completions(client: Client, fields: dict, message: str) -> None:
     assert response.json()["message"].startswith(message), response.text
 
 
-def test_health_fails_once_the_engine_is_gone(llama_checkpoint: Path) -> None:
+def test_health_fails_once_the_engine_is_gone(llama_checkpoint: Path, engine_host) -> None:
     cache = {"max_tokens": 1024}
-    llm = LLM(str(llama_checkpoint), kv_cache_config=cache)
+    llm = LLM(str(llama_checkpoint), kv_cache_config=cache, engine_host=engine_host)
     client = Client(llm, ServerConfig("tiny"))
     assert client.send("GET", "/health").status_code == 200
     llm.shutdown()
@@ -139,20 +139,22 @@ def test_health_fails_once_the_engine_is_gone(llama_checkpoint: Path) -> None:
     assert client.send("GET", "/metrics").status_code == 500
 
 
-def test_a_model_without_media_says_what_it_takes(llama_checkpoint: Path) -> None:
-    with LLM(str(llama_checkpoint), kv_cache_config={"max_tokens": 1024}) as llm:
+def test_a_model_without_media_says_what_it_takes(llama_checkpoint: Path, engine_host) -> None:
+    cache = {"max_tokens": 1024}
+    with LLM(str(llama_checkpoint), kv_cache_config=cache, engine_host=engine_host) as llm:
         response = Client(llm, ServerConfig("tiny")).chat([image(1)])
     assert response.status_code == 400
     assert "this model does not take image; it takes: text" in response.json()["message"]
 
 
 def test_a_model_without_a_template_says_so_and_completes(
-    llama_checkpoint: Path, tmp_path: Path
+    llama_checkpoint: Path, tmp_path: Path, engine_host
 ) -> None:
     for file in llama_checkpoint.iterdir():
         if file.name != "chat_template.jinja":
             (tmp_path / file.name).write_bytes(file.read_bytes())
-    with LLM(str(tmp_path), kv_cache_config={"max_tokens": 1024}) as llm:
+    cache = {"max_tokens": 1024}
+    with LLM(str(tmp_path), kv_cache_config=cache, engine_host=engine_host) as llm:
         client = Client(llm, ServerConfig("tiny"))
         response = client.chat("Hello")
         assert response.status_code == 400
@@ -161,10 +163,14 @@ def test_a_model_without_a_template_says_so_and_completes(
         assert client.send("POST", COMPLETIONS, json=body).status_code == 200
 
 
-def test_a_full_queue_is_429(llama_checkpoint: Path) -> None:
+def test_a_full_queue_is_429(llama_checkpoint: Path, engine_host) -> None:
     cache = {"max_tokens": 8192}
     with LLM(
-        str(llama_checkpoint), kv_cache_config=cache, max_batch_size=1, max_queue_size=1
+        str(llama_checkpoint),
+        kv_cache_config=cache,
+        max_batch_size=1,
+        max_queue_size=1,
+        engine_host=engine_host,
     ) as llm:
         client = Client(llm, ServerConfig("tiny"))
         body = chat_body("x", max_tokens=200, ignore_eos=True)

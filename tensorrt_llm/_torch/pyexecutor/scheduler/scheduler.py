@@ -98,6 +98,7 @@ class MicroBatchScheduler(Generic[RequestT]):
         context: Sequence[RequestT],
         waiting: Iterable[RequestT],
         admit: Callable[[RequestT], Admission],
+        num_held: int = 0,
     ) -> ScheduledBatch[RequestT]:
         """Chooses the next step.
 
@@ -106,11 +107,12 @@ class MicroBatchScheduler(Generic[RequestT]):
             context: Admitted requests in the context phase, in the order of admission.
             waiting: Requests not admitted yet, in order.
             admit: Lets a waiting request start if it can.
+            num_held: Admitted requests that cannot run now and are none of these; they count.
         """
         # Admission below keeps the number of running requests within the token budget, so every
         # generation request gets its token in every step.
         chunks = _Chunks[RequestT](self.max_num_tokens - len(generation))
-        running = len(generation) + len(context)
+        running = len(generation) + len(context) + num_held
         most = min(self.max_batch_size, self.max_num_tokens)
 
         def admitted() -> Iterable[RequestT]:

@@ -29,7 +29,7 @@ class Work:
 
 
 def schedule(
-    generation=(), context=(), waiting=(), *, batch=8, tokens=16, chunked=True, admit=None
+    generation=(), context=(), waiting=(), *, batch=8, tokens=16, chunked=True, admit=None, held=0
 ) -> tuple[ScheduledBatch[Work], list[Work]]:
     queue = list(waiting)
 
@@ -41,7 +41,7 @@ def schedule(
         return outcome
 
     scheduler = MicroBatchScheduler[Work](batch, tokens, chunked)
-    return scheduler.schedule(generation, context, tuple(queue), take), queue
+    return scheduler.schedule(generation, context, tuple(queue), take, held), queue
 
 
 def chunks(batch: ScheduledBatch[Work]) -> list[tuple[Work, int]]:
@@ -61,6 +61,14 @@ def test_context_chunks_share_the_budget_in_order() -> None:
     first, second = Work(10), Work(10)
     batch, _ = schedule(context=[first, second])
     assert chunks(batch) == [(first, 10), (second, 6)]
+
+
+def test_requests_that_are_held_take_no_tokens_and_count_as_running() -> None:
+    waiting = [Work(3), Work(3)]
+    batch, _ = schedule(context=[Work(4)], waiting=waiting, batch=3, held=1)
+    assert [entry.num_tokens for entry in batch.context] == [4, 3]
+    batch, _ = schedule(context=[Work(4)], waiting=waiting, batch=3)
+    assert [entry.num_tokens for entry in batch.context] == [4, 3, 3]
 
 
 def test_what_never_fits_a_step_whole_is_split_even_where_prompts_are_not() -> None:

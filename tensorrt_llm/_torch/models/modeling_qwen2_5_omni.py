@@ -1,0 +1,45 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Qwen2.5-Omni's thinker: pictures, sound and text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from tensorrt_llm._torch.models.modeling_qwen2_vl import Qwen2VLModel
+from tensorrt_llm._torch.models.modeling_utils import register_model
+
+
+@register_model("qwen2_5_omni_thinker")
+class Qwen2_5OmniModel(Qwen2VLModel):
+    """Decoder with a picture encoder and a sound encoder; positions are handed in."""
+
+    modalities = ("image", "audio")
+
+    @torch.no_grad()
+    def encode(
+        self, modality: str, encoder_inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
+    ) -> torch.Tensor:
+        """Encodes one picture or clip.
+
+        Args:
+            modality: ``"image"`` or ``"audio"``.
+            encoder_inputs: For a picture those of Qwen2-VL; for a clip ``input_features``
+                ``[1, mels, frames]`` and ``feature_attention_mask`` ``[1, frames]``, 1 where there
+                is sound.
+            encoder_kwargs: None are taken.
+
+        Returns:
+            Rows ``[num_rows, hidden_size]``.
+
+        Raises:
+            ValueError: If the model has no such modality.
+        """
+        if modality != "audio":
+            return super().encode(modality, encoder_inputs)
+        inputs = {name: tensor.to(self.device) for name, tensor in encoder_inputs.items()}
+        parts: Any = self.hf_model.model
+        return parts.get_audio_features(**inputs).last_hidden_state

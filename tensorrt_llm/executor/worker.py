@@ -1,0 +1,249 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""Loads the model and owns the engine's loop; the executor for an engine in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, PretrainedConfig
+
+from tensorrt_llm._torch.attention_backend import SdpaAttention
+from tensorrt_llm._torch.models import DecoderModel, load_model
+from tensorrt_llm._torch.pyexecutor.embedding_store import EmbeddingStore
+from tensorrt_llm._torch.pyexecutor.item_encoder import ItemEncoder
+from tensorrt_llm._torch.pyexecutor.iteration_stats import IterationStats
+from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest
+from tensorrt_llm._torch.pyexecutor.model_engine import ModelEngine
+from tensorrt_llm._torch.pyexecutor.py_executor import PyExecutor
+from tensorrt_llm._torch.pyexecutor.resource_manager import KVCacheManager
+from tensorrt_llm._torch.pyexecutor.sampler import Sampler
+from tensorrt_llm._torch.pyexecutor.scheduler import MicroBatchScheduler, capacity_policy
+from tensorrt_llm.errors import ConfigurationError, EngineStoppedError
+from tensorrt_llm.executor.detokenizer import Tokenizer
+from tensorrt_llm.executor.executor import GenerationExecutor, ModelInfo, ResolvedRequest
+from tensorrt_llm.executor.item_preparer import ItemPreparer
+from tensorrt_llm.executor.result import GenerationResult, GenerationUpdate
+from tensorrt_llm.inputs.model_config import load_config
+from tensorrt_llm.llmapi.llm_args import LlmArgs
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedEngine:
+    """A loop that has not started, over a loaded model.
+
+    Attributes:
+        loop: The loop.
+        stats: Its iterations.
+        info: Facts on the model.
+    """
+
+    loop: PyExecutor
+    stats: IterationStats
+    info: ModelInfo
+
+    def submit(
+        self, request_id: int, resolved: ResolvedRequest, push: Callable[[GenerationUpdate], None]
+    ) -> None:
+        """Queues a request.
+
+        Args:
+            request_id: Its number, not used before.
+            resolved: The request.
+            push: Takes its updates, in the loop's thread.
+        """
+        self.loop.submit(
+            LlmRequest(
+                request_id=request_id,
+                request=resolved.request,
+                max_new_tokens=resolved.max_new_tokens,
+                stop_token_ids=resolved.stop_token_ids,
+                push=push,
+                whole_modalities=self.info.bidirectional_modalities,
+            )
+        )
+
+
+def load_engine(
+    args: LlmArgs,
+    request_items: Callable[[LlmRequest, Collection[int]], None],
+    on_turn: Callable[[], None] | None = None,
+) -> LoadedEngine:
+    """Loads the checkpoint and builds the loop around it.
+
+    Args:
+        args: The configuration.
+        request_items: As ``PyExecutor``.
+        on_turn: Likewise.
+
+    Raises:
+        ConfigurationError: If the checkpoint or the options cannot work.
+    """
+    config = load_config(args.model)
+    device = _resolve_device(args.device)
+    model = load_model(
+        args.model,
+        config,
+        dtype=_resolve_dtype(args.dtype, config, device),
+        device=device,
+        max_seq_len=_resolve_max_seq_len(args.max_seq_len, config),
+    )
+    kv_cache = KVCacheManager(args.kv_cache_config, model)
+    media = args.multimodal_config
+    store = EmbeddingStore(
+        media.encoder_cache_max_bytes,
+        # On the CPU the device's memory is the host's: a second level would be the first.
+        0 if model.device.type == "cpu" else media.encoder_cache_host_max_bytes,
+    )
+    stats = IterationStats(args.max_batch_size, args.max_num_tokens, model.device)
+    loop = PyExecutor(
+        engine=ModelEngine(model, kv_cache.pool, SdpaAttention()),
+        kv_cache=kv_cache,
+        encoder=ItemEncoder(model, store),
+        store=store,
+        scheduler=MicroBatchScheduler(
+            max_batch_size=args.max_batch_size,
+            max_num_tokens=args.max_num_tokens,
+            enable_chunked_prefill=args.enable_chunked_prefill,
+        ),
+        capacity=capacity_policy(
+            args.scheduler_config.capacity_scheduler_policy, kv_cache.geometry.tokens_per_block
+        ),
+        sampler=Sampler(),
+        stats=stats,
+        request_items=request_items,
+        on_turn=on_turn,
+    )
+    stop_token_ids = _end_of_sequence_ids(args.model, config)
+    return LoadedEngine(loop, stats, _model_info(model, kv_cache, stop_token_ids))
+
+
+class GenerationExecutorWorker(GenerationExecutor):
+    """The engine in a thread of this process.
+
+    Args:
+        args: The configuration.
+        tokenizer: As the base class.
+
+    Raises:
+        ConfigurationError: If the checkpoint or the options cannot work.
+    """
+
+    def __init__(self, args: LlmArgs, tokenizer: Tokenizer | None) -> None:
+        super().__init__(args, tokenizer)
+        self._open = True
+        self._loaded = load_engine(args, self._request_items)
+        self._engine = self._loaded.loop
+        self.model_info = self._loaded.info
+        self._preparer = ItemPreparer(
+            lambda request_id, index, inputs: self._engine.provide_items(
+                request_id, {index: inputs}
+            ),
+            lambda request_id, error: self._engine.fail(request_id, "preparing its media", error),
+        )
+        self._engine.start()
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests handed in and not admitted yet; exact between steps."""
+        return self._engine.num_waiting
+
+    def cancel(self, request_id: int) -> None:
+        """As the base class."""
+        self._engine.cancel(request_id)
+
+    def health_problem(self) -> str | None:
+        """As the base class."""
+        if not self._engine.alive:
+            return "the engine has stopped"
+        seconds = self._engine.seconds_since_last_turn
+        if seconds >= self._args.engine_config.stall_seconds:
+            return f"the engine's loop has not turned for {seconds:.0f} s"
+        return None
+
+    def iteration_stats(self) -> list[dict[str, Any]]:
+        """As the base class."""
+        return self._loaded.stats.drain()
+
+    def snapshot(self) -> dict[str, Any]:
+        """As the base class."""
+        return self._engine.snapshot().result()
+
+    def reset_reuse_state(self) -> int:
+        """As the base class."""
+        return self._engine.reset_reuse_state().result()
+
+    def shutdown(self) -> None:
+        """As the base class."""
+        with self._lock:
+            self._open = False
+        self._preparer.close()
+        self._engine.stop()
+
+    def _check_open(self) -> None:
+        if not self._open or not self._engine.alive:
+            raise EngineStoppedError("the engine takes no more requests")
+
+    def _accept(self, resolved: ResolvedRequest, result: GenerationResult) -> None:
+        self._loaded.submit(result.request_id, resolved, result.push)
+
+    def _request_items(self, request: LlmRequest, indices: Collection[int]) -> None:
+        self._preparer.request(request.request_id, request.request.prompt.items, indices)
+
+
+def _model_info(
+    model: DecoderModel, kv_cache: KVCacheManager, stop_token_ids: frozenset[int]
+) -> ModelInfo:
+    return ModelInfo(
+        model_type=model.hf_model.config.model_type,
+        modalities=model.modalities,
+        bidirectional_modalities=model.bidirectional_modalities,
+        max_seq_len=model.max_seq_len,
+        vocab_size=model.vocab_size,
+        dtype=str(model.dtype).removeprefix("torch."),
+        device=str(model.device),
+        kv_cache_blocks=kv_cache.geometry.num_blocks,
+        kv_cache_tokens=kv_cache.max_tokens,
+        stop_token_ids=stop_token_ids,
+    )
+
+
+def _resolve_device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigurationError("device: cuda asked for, but torch sees no CUDA device")
+    return torch.device(name, 0) if name == "cuda" else torch.device(name)
+
+
+def _resolve_dtype(name: str, config: PretrainedConfig, device: torch.device) -> torch.dtype:
+    if name != "auto":
+        return getattr(torch, name)
+    stored = config.dtype or config.get_text_config(decoder=True).dtype
+    if stored is None:
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    return getattr(torch, stored) if isinstance(stored, str) else stored
+
+
+def _resolve_max_seq_len(asked: int | None, config: PretrainedConfig) -> int:
+    limit = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
+    if limit is None and asked is None:
+        raise ConfigurationError("max_seq_len: the checkpoint does not say; set it")
+    if limit is None or asked is None:
+        return asked or int(limit or 0)
+    if asked > limit:
+        raise ConfigurationError(f"max_seq_len: {asked} tokens, but the model takes {limit}")
+    return asked
+
+
+def _end_of_sequence_ids(model_path: str, config: PretrainedConfig) -> frozenset[int]:
+    try:
+        ids = GenerationConfig.from_pretrained(model_path, local_files_only=True).eos_token_id
+    except OSError:
+        ids = config.get_text_config(decoder=True).eos_token_id
+    if ids is None:
+        return frozenset()
+    return frozenset([ids] if isinstance(ids, int) else ids)

@@ -1,0 +1,251 @@
+# Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
+# SPDX-License-Identifier: Apache-2.0
+"""What goes over the wire is what was put in, field by field."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+from support.wire import connected, receive
+
+from tensorrt_llm import errors
+from tensorrt_llm.errors import (
+    EmbeddingMismatchError,
+    EngineError,
+    LimitExceededError,
+    RequestError,
+    TrtllmError,
+    UnsupportedModalityError,
+)
+from tensorrt_llm.executor.executor import ModelInfo, ResolvedRequest
+from tensorrt_llm.executor.messages import (
+    EngineReady,
+    Failure,
+    Submit,
+    ToDoor,
+    ToEngine,
+    Turn,
+    Update,
+)
+from tensorrt_llm.executor.request import GenerationRequest
+from tensorrt_llm.executor.result import GenerationUpdate, TokenLogprobs
+from tensorrt_llm.inputs.data import (
+    DeferredInputs,
+    Digest,
+    PlaceholderRun,
+    ProcessedItem,
+    ProcessedPrompt,
+)
+from tensorrt_llm.sampling_params import SamplingParams
+
+
+def sent(message, incoming):
+    """What arrives of a message at the engine, or at the door, through a real connection."""
+    with connected() as (door, engine):
+        source, target = (door, engine) if incoming is ToEngine else (engine, door)
+        source.send(message)
+        return receive(target)
+
+
+def other_than_default(field: dataclasses.Field):
+    """A value of a sampling option that is not its default."""
+    values = {
+        "max_tokens": 77,
+        "temperature": 0.25,
+        "top_k": 9,
+        "top_p": 0.5,
+        "seed": 2**64 - 1,
+        "stop": ["a", "b"],
+        "stop_token_ids": [3, 4],
+        "logprobs": 5,
+        "n": 1,
+    }
+    return values.get(field.name, not field.default)
+
+
+def request(**sampling) -> GenerationRequest:
+    item = ProcessedItem(
+        modality="image",
+        identity=Digest(bytes(range(32))),
+        runs=(PlaceholderRun(1, 2), PlaceholderRun(5, 1)),
+        encoder_inputs={"plain": [1, 2]},
+        encoder_kwargs={"mode": "speech"},
+        uuid="mine",
+        part="messages[0]",
+    )
+    positions = np.arange(27, dtype=np.int32).reshape(3, 9)
+    prompt = ProcessedPrompt(np.arange(9, dtype=np.int32), (item,), "text", "vision", positions)
+    return GenerationRequest(prompt, SamplingParams(**sampling), "salt", 0.25, 30.0)
+
+
+# Fields that stay behind, and why that is right.
+NOT_SENT = {
+    (ProcessedPrompt, "text"): "the engine has no use for it",
+}
+# Fields of the examples at their defaults, because there is no other value.
+ONE_VALUE = {(SamplingParams, "n")}
+
+
+def assert_filled(value: Any) -> None:
+    """An example says something in each of its fields, so that one left behind is missed."""
+    for field in dataclasses.fields(value):
+        here = getattr(value, field.name)
+        if (type(value), field.name) not in ONE_VALUE:
+            default = field.default
+            if field.default_factory is not dataclasses.MISSING:
+                default = field.default_factory()
+            same = type(here) is type(default) and np.array_equal(here, default)
+            assert not same, f"give {type(value).__name__}.{field.name} a value"
+        for part in here if isinstance(here, (list, tuple)) else (here,):
+            if dataclasses.is_dataclass(part):
+                assert_filled(part)
+
+
+def assert_same(given: Any, got: Any, where: str) -> None:
+    """Equal in every field, whichever fields there are."""
+    assert type(given) is type(got), where
+    if dataclasses.is_dataclass(given):
+        for field in dataclasses.fields(given):
+            if (type(given), field.name) not in NOT_SENT:
+                values = getattr(given, field.name), getattr(got, field.name)
+                assert_same(*values, f"{where}.{field.name}")
+    elif isinstance(given, (list, tuple)):
+        assert len(given) == len(got), where
+        for index, pair in enumerate(zip(given, got, strict=True)):
+            assert_same(*pair, f"{where}[{index}]")
+    elif isinstance(given, (np.ndarray, torch.Tensor)):
+        assert given.dtype == got.dtype, where
+        np.testing.assert_array_equal(given, got, where)
+    elif isinstance(given, Exception):
+        assert (str(given), vars(given)) == (str(got), vars(got)), where
+    else:
+        assert given == got, where
+
+
+def test_every_field_of_a_request_travels() -> None:
+    options = {
+        field.name: other_than_default(field) for field in dataclasses.fields(SamplingParams)
+    }
+    given = ResolvedRequest(request(**options), 12, frozenset({1, 2}))
+    assert_filled(given)
+    message = sent(Submit.of(7, given), ToEngine)
+    assert message.request_id == 7
+    got = message.resolved()
+    assert_same(given, got, "request")
+    assert got.request.prompt.position_delta == given.request.prompt.position_delta != 0
+
+
+def test_positions_that_are_indices_need_no_array() -> None:
+    whole = request()
+    prompt = dataclasses.replace(whole.prompt, positions=None)
+    given = ResolvedRequest(dataclasses.replace(whole, prompt=prompt), 1, frozenset())
+    assert sent(Submit.of(1, given), ToEngine).resolved().request.prompt.positions is None
+
+
+def test_inputs_that_are_still_to_be_made_stay_with_the_door() -> None:
+    made = []
+
+    def load():
+        made.append(1)
+        return {"a": 1}
+
+    whole = request()
+    item = dataclasses.replace(whole.prompt.items[0], encoder_inputs=DeferredInputs(load))
+    prompt = dataclasses.replace(whole.prompt, items=(item,))
+    given = ResolvedRequest(dataclasses.replace(whole, prompt=prompt), 1, frozenset())
+    for at_hand in (False, True):
+        got = sent(Submit.of(1, given), ToEngine).resolved().request.prompt.items[0]
+        assert (got.inputs_at_hand, len(made)) == (at_hand, int(at_hand))
+        assert dict(item.encoder_inputs) == {"a": 1}
+    assert dict(got.encoder_inputs) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("temperature", "hot"), ("stop_token_ids", ["x"]), ("seed", 1.5)]
+)
+def test_an_option_of_a_wrong_type_is_refused_by_the_door(option: str, value) -> None:
+    sampling = SamplingParams()
+    object.__setattr__(sampling, option, value)
+    wrong = dataclasses.replace(request(), sampling_params=sampling)
+    with pytest.raises(RequestError, match=option):
+        Submit.of(1, ResolvedRequest(wrong, 1, frozenset()))
+
+
+def test_every_field_of_an_update_travels() -> None:
+    given = GenerationUpdate(
+        token_ids=(5, 6),
+        cached_tokens=3,
+        logprobs=(TokenLogprobs(5, -0.5, ((5, -0.5), (7, float("-inf")))),),
+        logits=torch.arange(6.0).reshape(2, 3),
+        finish_reason="stop",
+        stop_reason=6,
+        error=EngineError("there is an end or an error, but either travels"),
+    )
+    assert_filled(given)
+    turn = sent(Turn(1, 2, [Update.of(9, given)], [{"iter": 1}]), ToDoor)
+    assert (turn.num_taken, turn.num_waiting, turn.stats) == (1, 2, [{"iter": 1}])
+    assert turn.updates[0].request_id == 9
+    assert_same(given, turn.updates[0].update(), "update")
+
+
+def example(kind: type[TrtllmError]) -> TrtllmError:
+    special = {
+        LimitExceededError: lambda: LimitExceededError("max", 5, 4, "tokens", part="prompt"),
+        UnsupportedModalityError: lambda: UnsupportedModalityError("video", ("image",)),
+        EmbeddingMismatchError: lambda: EmbeddingMismatchError("image", 3, 4),
+    }
+    if kind in special:
+        return special[kind]()
+    try:
+        return kind("what happened")
+    except ValueError:  # one that is made from a number
+        return kind(1.5)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, TrtllmError)
+    ],
+)
+def test_every_error_arrives_as_what_it_was(kind: type[TrtllmError]) -> None:
+    given = example(kind)
+    update = Update.of(1, GenerationUpdate(error=given))
+    got = sent(Turn(0, 0, [update], []), ToDoor).updates[0].update().error
+    assert type(got) is kind
+    assert str(got) == str(given)
+    for name, value in vars(given).items():
+        assert getattr(got, name) == (list(value) if isinstance(value, tuple) else value)
+
+
+def test_an_error_that_is_not_ours_becomes_one_of_the_engine() -> None:
+    error = Failure.of(ZeroDivisionError("oh"), "the step failed").error()
+    assert type(error) is EngineError
+    assert str(error) == "the step failed: ZeroDivisionError: oh"
+    # No name on the wire makes anything but an error of this package.
+    assert type(Failure("SystemExit", "x", {}).error()) is EngineError
+    assert type(Failure("annotations", "x", {}).error()) is EngineError
+
+
+def test_the_facts_on_a_model_travel() -> None:
+    info = ModelInfo(
+        "llama", ("image",), frozenset({"image"}), 10, 20, "float32", "cpu", 3, 96, frozenset({1})
+    )
+    assert_same(info, sent(EngineReady(info), ToDoor).model_info, "info")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [["Turn", 1], ["Turn", "1", 0, [], []], ["Nothing"], ["Turn", 0, 0, [], [], 1], {}, None],
+)
+def test_what_is_no_message_is_refused(wrong) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(msgspec.msgpack.encode(wrong), type=ToDoor)
