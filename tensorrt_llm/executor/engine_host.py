@@ -33,7 +33,8 @@ from typing import TypeAlias
 import msgspec
 
 _PR_SET_PDEATHSIG = 1
-_MAX_MESSAGE = 4096
+MAX_MESSAGE = 4096
+"""Most bytes of a message between door and host."""
 
 
 class Launch(msgspec.Struct, tag=True):
@@ -47,9 +48,15 @@ class HostReady(msgspec.Struct, tag=True):
 
 
 class Launched(msgspec.Struct, tag=True):
-    """An engine was forked."""
+    """An engine was forked.
+
+    Attributes:
+        pid: Its process.
+        folder: That of the ``Launch``.
+    """
 
     pid: int
+    folder: str
 
 
 class Ended(msgspec.Struct, tag=True):
@@ -100,7 +107,7 @@ class EngineHost:
                     return
 
     def _obey(self) -> bool:
-        data, descriptors, _, _ = socket.recv_fds(self._control, _MAX_MESSAGE, 1)
+        data, descriptors, _, _ = socket.recv_fds(self._control, MAX_MESSAGE, 1)
         if not data:
             return False
         launch = msgspec.json.decode(data, type=Launch)
@@ -113,7 +120,7 @@ class EngineHost:
         descriptor = os.pidfd_open(pid)
         self._engines[descriptor] = pid
         self._poll.register(descriptor, select.POLLIN)
-        socket.send_fds(self._control, [encode(Launched(pid))], [descriptor])
+        socket.send_fds(self._control, [encode(Launched(pid, launch.folder))], [descriptor])
         return True
 
     def _become_engine(self, folder: str, segments: socket.socket, host: int) -> None:

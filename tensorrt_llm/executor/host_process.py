@@ -23,11 +23,17 @@ import msgspec
 
 from tensorrt_llm.errors import EngineError
 from tensorrt_llm.executor import engine_host
-from tensorrt_llm.executor.engine_host import Ended, FromHost, HostReady, Launch, Launched
+from tensorrt_llm.executor.engine_host import (
+    MAX_MESSAGE,
+    Ended,
+    FromHost,
+    HostReady,
+    Launch,
+    Launched,
+)
 
 # How long a process that has ended may take to be reported by its parent.
 _REPORT_SECONDS = 1.0
-_MAX_MESSAGE = 4096
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -167,8 +173,9 @@ class HostProcess:
                 raise EngineError(f"the engine's host is gone: {error.strerror}") from error
             while True:
                 answer, received = self._receive(stop, seconds)
-                if isinstance(answer, Launched):
+                if isinstance(answer, Launched) and answer.folder == folder:
                     return answer.pid, received[0]
+                _close(received)  # of a launch that was given up
 
     def how_it_ended(self, pid: int) -> str:
         """Says how an engine ended."""
@@ -178,7 +185,7 @@ class HostProcess:
                 left = max(end - time.monotonic(), 0)
                 if not select.select([self._control], [], [], left)[0]:
                     break
-                self._take()
+                _close(self._take()[1])
         status = self._statuses.get(pid)
         if status is None:
             return "ended"
@@ -200,7 +207,7 @@ class HostProcess:
 
     def _take(self) -> tuple[FromHost, list[int]]:
         try:
-            data, descriptors, _, _ = socket.recv_fds(self._control, _MAX_MESSAGE, 1)
+            data, descriptors, _, _ = socket.recv_fds(self._control, MAX_MESSAGE, 1)
         except OSError:
             data, descriptors = b"", []
         if not data:
@@ -210,6 +217,11 @@ class HostProcess:
         if isinstance(message, Ended):
             self._statuses[message.pid] = message.status
         return message, descriptors
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _environment() -> dict[str, str]:

@@ -107,7 +107,7 @@ class Channel(Generic[_Out, _In]):
         """Sends a message; does not wait for the other side.
 
         Returns:
-            False if the channel is closed.
+            False if the channel is closed, or nobody is at its other end (any more).
         """
         buffers: list[memoryview] = []
         body = msgspec.msgpack.encode(message, enc_hook=lambda value: _pack(value, buffers))
@@ -119,11 +119,18 @@ class Channel(Generic[_Out, _In]):
                     return False
                 shared = file is not None and self._pass_on(file)
                 frames = [body, _encode(_Layout(shared, sizes)) if buffers else _NO_BUFFERS]
-                self._sender.send_multipart(frames if shared else [*frames, *buffers])
+                self._sender.send_multipart(frames if shared else [*frames, *buffers], zmq.NOBLOCK)
                 return True
+        except zmq.Again:
+            # Nothing bounds what may wait, so it is the other end that is missing.
+            return False
         finally:
             if file is not None:
                 os.close(file)
+
+    def wait_for_peer(self, seconds: float) -> bool:
+        """Waits until the other end takes messages; tells whether it does."""
+        return bool(self._sender.poll(int(1e3 * seconds), zmq.POLLOUT))
 
     def receive(self) -> _In | None:
         """The next message, None if none has arrived.
@@ -203,12 +210,18 @@ class Listener:
     """The door's end of a connection before the engine has taken the other."""
 
     def __init__(self) -> None:
-        self.folder = _private_folder()
-        self._context = zmq.Context()
-        self._sender, self._receiver = _sockets(self._context)
-        self._sender.bind(_address(self.folder, "requests"))
-        self._receiver.bind(_address(self.folder, "results"))
-        self._ours, self.theirs = socket.socketpair()
+        with contextlib.ExitStack() as undo:
+            self._ours, self.theirs = socket.socketpair()
+            undo.callback(self._ours.close)
+            undo.callback(self.theirs.close)
+            self.folder = _private_folder()
+            undo.callback(self.remove_folder)
+            self._context = zmq.Context()
+            undo.callback(self._context.destroy, linger=0)
+            self._sender, self._receiver = _sockets(self._context)
+            self._sender.bind(_address(self.folder, "requests"))
+            self._receiver.bind(_address(self.folder, "results"))
+            undo.pop_all()
 
     def channel(self) -> Channel[ToEngine, ToDoor]:
         """The door's end. Close it, or the listener, not both."""

@@ -23,15 +23,19 @@ class ItemPreparer:
     Args:
         provide: Called with request id, item and encoder inputs, from a thread of this class.
         fail: Called with request id and error if an item cannot be prepared, likewise.
+        wanted: Tells whether a request still waits, likewise: an item whose turn comes when its
+            request has ended is not prepared.
     """
 
     def __init__(
         self,
         provide: Callable[[int, int, Mapping[str, Any]], None],
         fail: Callable[[int, Exception], None],
+        wanted: Callable[[int], bool],
     ) -> None:
         self._provide = provide
         self._fail = fail
+        self._wanted = wanted
         self._threads = ThreadPoolExecutor(_THREADS, "items")
 
     def request(
@@ -52,6 +56,8 @@ class ItemPreparer:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _prepare(self, request_id: int, index: int, item: ProcessedItem) -> None:
+        if not self._wanted(request_id):
+            return
         try:
             # Looking at deferred inputs is what makes them.
             self._provide(request_id, index, dict(item.encoder_inputs))

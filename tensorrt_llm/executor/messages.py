@@ -178,14 +178,15 @@ class Submit(_Message, frozen=True):
         """Packs a request. Inputs that are still to be made stay here.
 
         Raises:
-            RequestError: If a sampling option has a wrong type.
+            RequestError: If a sampling option has a wrong type or is out of range.
         """
         request = resolved.request
         try:
-            sampling = msgspec.convert(
-                msgspec.to_builtins(request.sampling_params), SamplingParams, strict=False
+            # As the wire does it, so that nothing goes wrong there.
+            sampling = msgspec.msgpack.decode(
+                msgspec.msgpack.encode(request.sampling_params), type=SamplingParams, strict=False
             )
-        except (msgspec.ValidationError, TypeError) as error:
+        except (msgspec.ValidationError, TypeError, OverflowError) as error:
             raise RequestError(str(error), part="sampling_params") from error
         return cls(
             request_id=request_id,

@@ -13,6 +13,7 @@ loop does not turn, fails what was in it, and starts the next one. Callers' thre
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import os
@@ -67,6 +68,9 @@ from tensorrt_llm.logger import ROOT_NAME, get_logger
 STOP_SECONDS = 10.0
 """An engine that is told to stop and has not after this time is killed."""
 
+CONNECT_SECONDS = 5.0
+"""An engine that has said it is connected and takes no messages after this time is killed."""
+
 STATS_HISTORY = 1000
 """Most iterations kept for a reader of statistics."""
 
@@ -109,7 +113,9 @@ class GenerationExecutorProxy(GenerationExecutor):
         self._restarts = RestartPolicy(args.engine_config)
         self._host = self._given_host = host
         self._engine: EngineProcess | None = None
-        self._preparer = ItemPreparer(self._provide, self._fail_items)
+        self._preparer = ItemPreparer(
+            self._provide, self._fail_items, lambda request_id: request_id in self._results
+        )
         self._stop = StopSignal()
         self._started: Future[ModelInfo] = Future()
         self._thread = threading.Thread(target=self._supervise, name="trtllm-proxy", daemon=True)
@@ -138,8 +144,9 @@ class GenerationExecutorProxy(GenerationExecutor):
     def iteration_stats(self) -> list[dict[str, Any]]:
         """As the base class."""
         drained = []
-        while self._stats:
-            drained.append(self._stats.popleft())
+        with contextlib.suppress(IndexError):  # another thread may read as well
+            while True:
+                drained.append(self._stats.popleft())
         return drained
 
     def snapshot(self) -> dict[str, Any]:
@@ -156,9 +163,10 @@ class GenerationExecutorProxy(GenerationExecutor):
             if not self._closed:
                 self._closed = True
                 self._stop.set()
-        self._preparer.close()
         if self._thread is not threading.current_thread():
             self._thread.join()
+        # The last to go: until it has stopped the engine may ask for items.
+        self._preparer.close()
 
     @property
     def engine_pid(self) -> int | None:
@@ -224,8 +232,10 @@ class GenerationExecutorProxy(GenerationExecutor):
             else:
                 _logger.exception("the engine's supervision ended because of a fault of ours")
         finally:
+            stopped = "the engine has stopped"
+            problem = self._problem if self._gave_up else stopped
             self._gave_up = True
-            self._take_down(self._problem, EngineStoppedError("the engine has stopped"))
+            self._take_down(problem, EngineStoppedError(stopped))
             self._drop_host()
             self._stop.close()
             if not self._started.done():
@@ -257,7 +267,7 @@ class GenerationExecutorProxy(GenerationExecutor):
                 self._host = HostProcess()
             self._host.wait_until_ready(self._stop, seconds)
             engine = EngineProcess(self._host, self._stop, seconds)
-        except EngineError as error:
+        except (EngineError, OSError, zmq.ZMQError) as error:
             return f"could not be started: {error}"
         self._engine = engine
         try:
@@ -296,7 +306,7 @@ class GenerationExecutorProxy(GenerationExecutor):
                 while (message := engine.channel.receive()) is not None:
                     heard = now
                     self._take(message, engine)
-            except (msgspec.MsgspecError, EngineError, ValueError) as error:
+            except (msgspec.MsgspecError, EngineError, ValueError, OSError) as error:
                 return self._put_down(engine, f"talks nonsense ({error})")
             if ended:
                 return self._put_down(engine, engine.how_it_ended())
@@ -319,14 +329,16 @@ class GenerationExecutorProxy(GenerationExecutor):
 
     def _wind_down(self, engine: EngineProcess, poller: zmq.Poller) -> None:
         """Tells an engine to stop, and takes its last messages."""
+        if self._channel is None:  # it does not listen before it has loaded
+            return
         poller.unregister(self._stop.descriptor)
         engine.channel.send(StopEngine())
         end = time.monotonic() + STOP_SECONDS
-        stopped = self._channel is None
+        stopped = False
         while not stopped and time.monotonic() < end:
             ready = dict(poller.poll(_POLL_MS))
             while (message := engine.channel.receive()) is not None:
-                stopped = isinstance(message, EngineStopped)
+                stopped |= isinstance(message, EngineStopped)
                 self._take(message, engine)
             if engine.descriptor in ready:
                 return
@@ -359,6 +371,9 @@ class GenerationExecutorProxy(GenerationExecutor):
                 engine.connected()
                 if message.protocol != PROTOCOL:
                     raise EngineError(f"speaks protocol {message.protocol}, not {PROTOCOL}")
+                # The other of its two sockets may arrive a moment later.
+                if not engine.channel.wait_for_peer(CONNECT_SECONDS):
+                    raise EngineError("took one end of its connection only")
                 engine.channel.send(self._start_message())
             case EngineReady():
                 with self._lock:

@@ -143,6 +143,7 @@ class GenerationExecutorWorker(GenerationExecutor):
                 request_id, {index: inputs}
             ),
             lambda request_id, error: self._engine.fail(request_id, "preparing its media", error),
+            self._engine.has,
         )
         self._engine.start()
 
@@ -180,8 +181,9 @@ class GenerationExecutorWorker(GenerationExecutor):
         """As the base class."""
         with self._lock:
             self._open = False
-        self._preparer.close()
         self._engine.stop()
+        # The last to go: until it has stopped the loop may ask for items.
+        self._preparer.close()
 
     def _check_open(self) -> None:
         if not self._open or not self._engine.alive:

@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +15,9 @@ import httpx
 import psutil
 import pytest
 from support.chat_oracle import content_json
-from support.engine import wait_until
+from support.engine import names_left, wait_until
 from support.media import clip, picture
 from support.server import Server
-
-from tensorrt_llm.executor.ipc import FOLDER_PREFIX
 
 STALL_SECONDS = 6
 # From the end of the engine's process to the last byte of a stream; generous for a busy machine.
@@ -58,8 +54,11 @@ def health(server: Server) -> httpx.Response:
     return httpx.get(f"{server.url}/health", trust_env=False, timeout=5)
 
 
-def hold_streams(server: Server, count: int, strike) -> list[dict]:
-    """Opens streams, strikes once all of them flow, and gives the last event of each."""
+def hold_streams(server: Server, count: int, strike, seconds: float) -> list[dict]:
+    """Opens streams, strikes once all of them flow, and gives the last event of each.
+
+    They end within so many seconds.
+    """
 
     def hold(_: int) -> dict:
         with server.open_stream(LONG) as events:
@@ -73,12 +72,17 @@ def hold_streams(server: Server, count: int, strike) -> list[dict]:
     flowing: list[int] = []
     with ThreadPoolExecutor(count) as clients:
         pending = [clients.submit(hold, number) for number in range(count)]
-        while len(flowing) < count:
-            time.sleep(0.01)
+        wait_until(
+            lambda: len(flowing) == count or any(future.done() for future in pending),
+            "streams flow",
+        )
+        assert len(flowing) == count, [future.exception() for future in pending if future.done()]
         began = time.monotonic()
         strike()
         last = [future.result() for future in pending]
-    print(f"all streams had ended after {time.monotonic() - began:.2f} s")
+    took = time.monotonic() - began
+    print(f"all streams had ended after {took:.2f} s")
+    assert took < seconds
     return last
 
 
@@ -98,7 +102,7 @@ def test_streams_of_a_killed_engine_end_with_an_error_and_the_next_request_is_ri
     assert server.chat(content).text == truth
     for _ in range(2):
         began = time.monotonic()
-        last = hold_streams(server, 4, lambda: engine_of(server).kill())
+        last = hold_streams(server, 4, lambda: engine_of(server).kill(), NOTICE_SECONDS)
         for event in last:
             assert event["error"]["code"] == 500
             assert "signal 9 (SIGKILL)" in event["error"]["message"]
@@ -145,7 +149,7 @@ def test_a_stuck_engine_is_replaced_and_health_never_waits_for_it(server: Server
                 took.append(time.monotonic() - began)
                 time.sleep(0.05)
 
-    last = hold_streams(server, 2, strike)
+    last = hold_streams(server, 2, strike, STALL_SECONDS + NOTICE_SECONDS)
     assert all("was stuck: no turn for" in event["error"]["message"] for event in last)
     took.sort()
     print(f"/health with a stuck engine: median {1e3 * took[20]:.1f} ms, most {1e3 * took[-1]:.1f}")
@@ -154,13 +158,6 @@ def test_a_stuck_engine_is_replaced_and_health_never_waits_for_it(server: Server
     wait_until_healthy(server)
     assert not engine.is_running()
     assert server.chat("Hello").status == 200
-
-
-def traces() -> tuple[set[str], set[str]]:
-    temporary = {
-        name for name in os.listdir(tempfile.gettempdir()) if name.startswith(FOLDER_PREFIX)
-    }
-    return set(os.listdir("/dev/shm")), temporary
 
 
 @pytest.mark.parametrize(
@@ -174,7 +171,7 @@ def traces() -> tuple[set[str], set[str]]:
 def test_whatever_ends_the_server_nothing_of_it_stays(
     llama_checkpoint: Path, tmp_path: Path, when: str, number: signal.Signals
 ) -> None:
-    before = traces()
+    before = names_left()
     options = [str(llama_checkpoint), "--kv_cache_max_tokens", "8192", "--grace_seconds", "1"]
     with Server(options, tmp_path / "log") as server:
         if when == "loading":
@@ -188,7 +185,7 @@ def test_whatever_ends_the_server_nothing_of_it_stays(
         assert len(family) >= (1 if when == "loading" else 2)
         if when == "loading":
             ended(server, family, number)
-            wait_until(lambda: traces() == before, "nothing is left", 10)
+            wait_until(lambda: names_left() == before, "nothing is left", 10)
             return
         with server.open_stream(LONG) as events, contextlib.suppress(httpx.TransportError):
             next(events)
@@ -196,7 +193,7 @@ def test_whatever_ends_the_server_nothing_of_it_stays(
                 engine_of(server).suspend()
             ended(server, family, number)
             list(events)
-    wait_until(lambda: traces() == before, "nothing is left", 10)
+    wait_until(lambda: names_left() == before, "nothing is left", 10)
 
 
 def test_a_server_that_is_killed_while_it_serves_leaves_nothing(server: Server) -> None:
@@ -204,12 +201,12 @@ def test_a_server_that_is_killed_while_it_serves_leaves_nothing(server: Server) 
     wait_until_healthy(server)
     family = psutil.Process(server.process.pid).children(recursive=True)
     assert len(family) >= 2
-    before = traces()
+    before = names_left()
     with server.open_stream(LONG) as events, contextlib.suppress(httpx.TransportError):
         next(events)
         ended(server, family, signal.SIGKILL)
         list(events)
-    assert traces() == before, "an engine that is connected has no names to leave"
+    assert names_left() == before, "an engine that is connected has no names to leave"
 
 
 def ended(server: Server, family: list[psutil.Process], number: signal.Signals) -> None:

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from transformers import AutoTokenizer
 
 from tensorrt_llm.executor.executor import GenerationExecutor
 from tensorrt_llm.executor.host_process import HostProcess
+from tensorrt_llm.executor.ipc import FOLDER_PREFIX
 from tensorrt_llm.executor.proxy import GenerationExecutorProxy
 from tensorrt_llm.executor.request import DEFAULT_PRIORITY, GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
@@ -118,6 +121,14 @@ def wait_until(condition: Callable[[], Any], what: str, seconds: float = 60) -> 
     while not condition():
         assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
         time.sleep(0.01)
+
+
+def names_left() -> tuple[set[str], set[str]]:
+    """What engines could leave behind that has a name: shared memory, temporary folders."""
+    temporary = {
+        name for name in os.listdir(tempfile.gettempdir()) if name.startswith(FOLDER_PREFIX)
+    }
+    return set(os.listdir("/dev/shm")), temporary
 
 
 def text_prompt(ids: list[int] | np.ndarray) -> ProcessedPrompt:

@@ -17,6 +17,7 @@ def connected() -> Iterator[tuple[Channel, Channel]]:
     listener = Listener()
     door = listener.channel()
     engine = connect(listener.folder, listener.theirs)
+    assert door.wait_for_peer(20)
     try:
         yield door, engine
     finally:

@@ -151,6 +151,10 @@ class PyExecutor:
         """
         self._put(partial(self._provide_items, request_id, inputs))
 
+    def has(self, request_id: int) -> bool:
+        """Whether a request has not ended; may be a step behind."""
+        return self._live.get(request_id) is not None
+
     def fail(self, request_id: int, during: str, error: Exception) -> None:
         """Ends a request with an error; no effect if it has ended.
 

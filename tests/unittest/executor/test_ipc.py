@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from support.engine import names_left
 from support.wire import connected, receive
 
 from tensorrt_llm.errors import EngineError
@@ -64,6 +65,40 @@ def test_large_tensors_go_through_memory_files_and_small_ones_do_not(monkeypatch
         door.send(ProvideItem(1, 0, {"x": torch.zeros(SHARED_BYTES // 4)}))
         receive(engine)
         assert len(files) == 1
+
+
+def test_sending_to_an_end_that_is_not_there_does_not_wait() -> None:
+    listener = Listener()
+    door = listener.channel()
+    assert not door.wait_for_peer(0)
+    assert door.send(Cancel(1)) is False, "nobody is there yet"
+    engine = connect(listener.folder, listener.theirs)
+    assert door.wait_for_peer(20)
+    assert door.send(Cancel(2)) is True
+    assert receive(engine) == Cancel(2)
+    engine.close()
+    deadline = time.monotonic() + 20
+    while door.wait_for_peer(0):
+        assert time.monotonic() < deadline
+    large = {"x": torch.zeros(SHARED_BYTES)}
+    began = time.monotonic()
+    for message in (Cancel(3), ProvideItem(3, 0, large)):
+        assert door.send(message) is False, "nobody is there any more"
+    assert time.monotonic() - began < 5
+    door.close()
+    listener.remove_folder()
+
+
+@pytest.mark.parametrize("broken", ["_sockets", "_address"])
+def test_a_listener_that_cannot_be_made_leaves_nothing(monkeypatch, broken: str) -> None:
+    def refuse(*_: object) -> object:
+        raise OSError(28, "no room")
+
+    monkeypatch.setattr(ipc, broken, refuse)
+    before = names_left(), len(os.listdir("/proc/self/fd"))
+    with pytest.raises(OSError, match="no room"):
+        Listener()
+    assert (names_left(), len(os.listdir("/proc/self/fd"))) == before
 
 
 def test_without_room_for_descriptors_frames_do_as_well(monkeypatch) -> None:

@@ -22,6 +22,7 @@ def test_items_come_one_by_one_and_a_failure_is_told() -> None:
     preparer = ItemPreparer(
         lambda *given: told.put(given),
         lambda request_id, error: told.put((request_id, type(error), str(error))),
+        lambda _: True,
     )
     gate = threading.Event()
 
@@ -48,7 +49,26 @@ def test_what_cannot_be_provided_fails_as_well() -> None:
     def refuse(*_: Any) -> None:
         raise TypeError("no")
 
-    preparer = ItemPreparer(refuse, lambda request_id, error: failed.put((request_id, str(error))))
+    preparer = ItemPreparer(
+        refuse, lambda request_id, error: failed.put((request_id, str(error))), lambda _: True
+    )
     preparer.request(3, [item(lambda: {})], [0])
     assert failed.get(timeout=20) == (3, "no")
     preparer.close()
+
+
+def test_items_of_a_request_that_has_ended_are_not_prepared() -> None:
+    told: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    looked: list[int] = []
+    preparer = ItemPreparer(
+        lambda *given: told.put(given),
+        lambda *given: told.put(given),
+        lambda request_id: request_id == 2,
+    )
+    for request_id in (1, 2):
+        preparer.request(
+            request_id, [item(lambda number=request_id: looked.append(number) or {})], [0]
+        )
+    assert told.get(timeout=20) == (2, 0, {})
+    preparer.close()
+    assert looked == [2]

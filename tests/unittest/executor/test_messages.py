@@ -177,6 +177,16 @@ def test_an_option_of_a_wrong_type_is_refused_by_the_door(option: str, value) ->
         Submit.of(1, ResolvedRequest(wrong, 1, frozenset()))
 
 
+@pytest.mark.parametrize(
+    "option", [{"max_tokens": 10**20}, {"top_k": 2**64}, {"stop_token_ids": [2**64]}]
+)
+def test_a_number_that_the_wire_cannot_hold_is_refused_by_the_door(option: dict) -> None:
+    large = dataclasses.replace(request(), sampling_params=SamplingParams(**option))
+    with pytest.raises(RequestError, match=r"2\*\*64") as caught:
+        Submit.of(1, ResolvedRequest(large, 1, frozenset()))
+    assert caught.value.part == "sampling_params"
+
+
 def test_every_field_of_an_update_travels() -> None:
     given = GenerationUpdate(
         token_ids=(5, 6),

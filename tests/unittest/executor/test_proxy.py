@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +20,15 @@ import psutil
 import pytest
 import torch
 from support.checkpoints import build_checkpoint
-from support.engine import assert_idle, deferred, running, start, text_prompt, wait_until
+from support.engine import (
+    assert_idle,
+    deferred,
+    names_left,
+    running,
+    start,
+    text_prompt,
+    wait_until,
+)
 from support.media import clip, picture
 from support.prompts import PromptMaker
 from support.reference import ReferenceModel
@@ -35,9 +42,10 @@ from tensorrt_llm.errors import (
     LimitExceededError,
     QueueFullError,
 )
+from tensorrt_llm.executor import engine_process
 from tensorrt_llm.executor.executor import GenerationExecutor
 from tensorrt_llm.executor.host_process import HostProcess
-from tensorrt_llm.executor.ipc import FOLDER_PREFIX
+from tensorrt_llm.executor.ipc import Listener
 from tensorrt_llm.executor.proxy import GenerationExecutorProxy
 from tensorrt_llm.executor.worker import GenerationExecutorWorker
 from tensorrt_llm.llmapi.llm_args import SINGLE_PROCESS_VARIABLE, LlmArgs
@@ -168,8 +176,10 @@ def test_what_is_asked_of_it_works_as_in_one_process(proxy, reference) -> None:
     assert proxy.snapshot()["numActiveRequests"] == 1
     result.abort()
     assert result.result(timeout=30).outputs[0].finish_reason == "cancelled"
-    assert proxy.reset_reuse_state() >= 0
-    assert proxy.iteration_stats()[-1]["kvCacheStats"]["usedNumBlocks"] >= 0
+    assert proxy.reset_reuse_state() > 0
+    assert proxy.iteration_stats()[-1]["kvCacheStats"]["usedNumBlocks"] > 0
+    assert proxy.iteration_stats() == []
+    assert start(proxy, words(2), NEW).result(timeout=60).cached_tokens == 0
     assert_right(proxy, reference, words(2))
     assert_idle(proxy)
 
@@ -263,6 +273,22 @@ def test_an_engine_that_is_killed_while_it_loads_comes_back_too(proxy, reference
     with pytest.raises(EngineRestartingError):
         proxy.snapshot()
     os.kill(proxy.engine_pid, signal.SIGKILL)
+    assert_right(healthy(proxy), reference, words(1))
+
+
+def test_a_start_that_the_system_refuses_is_tried_again(proxy, reference, monkeypatch) -> None:
+    refusals = []
+
+    def refuse() -> Listener:
+        if len(refusals) < 2:
+            refusals.append(1)
+            raise OSError(24, "too many open files")
+        return Listener()
+
+    healthy(proxy)
+    monkeypatch.setattr(engine_process, "Listener", refuse)
+    os.kill(proxy.engine_pid, signal.SIGKILL)
+    wait_until(lambda: len(refusals) == 2, "two starts have failed")
     assert_right(healthy(proxy), reference, words(1))
 
 
@@ -383,14 +409,11 @@ def test_a_host_that_never_answers_is_given_up(llama_checkpoint) -> None:
 
 def leftovers() -> tuple[Any, ...]:
     """What an engine could leave behind: shared memory, temporary folders, processes, threads."""
-    temporary = {
-        name for name in os.listdir(tempfile.gettempdir()) if name.startswith(FOLDER_PREFIX)
-    }
     engines = sorted(
         process.pid for process in psutil.Process().children(recursive=True) if engine_like(process)
     )
     threads = sorted(t.name for t in threading.enumerate() if t.name.startswith("trtllm-"))
-    return set(os.listdir("/dev/shm")), temporary, engines, threads
+    return *names_left(), engines, threads
 
 
 def engine_like(process: psutil.Process) -> bool:
