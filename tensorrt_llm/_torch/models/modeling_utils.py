@@ -20,6 +20,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 from tensorrt_llm._torch.attention_backend import PAGED_ATTENTION, AttentionMetadata
 from tensorrt_llm._torch.models.rotary import pin_rotary
+from tensorrt_llm._torch.models.self_check import check_scores, stock_scores
 from tensorrt_llm.errors import ConfigurationError
 
 
@@ -182,8 +183,10 @@ class MultimodalDecoderModel(DecoderModel):
         """
 
 
-# What some decoders do to scores beyond what is done here, and the value that does nothing.
+# What some decoders do to scores beyond what is done here, and the value that does nothing. Short
+# sequences (see self_check) may show little of it.
 _SCORE_CHANGES = {
+    "attention_chunk_size": None,
     "attn_logit_softcapping": None,
     "final_logit_softcapping": None,
     "logit_scale": 1.0,
@@ -239,8 +242,8 @@ def load_model(
     Nothing in the folder is executed.
 
     Raises:
-        ConfigurationError: If transformers has no class of the checkpoint's architecture, or the
-            weights cannot be read.
+        ConfigurationError: If transformers has no class of the checkpoint's architecture, the
+            weights cannot be read, or a text decoder does not answer here as it does there.
     """
     architecture = (getattr(config, "architectures", None) or [""])[0]
     hf_class = getattr(transformers, architecture, None) if architecture else None
@@ -259,7 +262,12 @@ def load_model(
         )
     hf_model = _load_weights(hf_class, model_path, config, dtype)
     hf_model.to(device)  # type: ignore[arg-type]
-    return model_class(hf_model, max_seq_len=max_seq_len)
+    if model_class is not DecoderModel:
+        return model_class(hf_model, max_seq_len=max_seq_len)
+    expected = stock_scores(hf_model)
+    model = model_class(hf_model, max_seq_len=max_seq_len)
+    check_scores(model, expected)
+    return model
 
 
 def _load_weights(
