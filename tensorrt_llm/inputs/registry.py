@@ -163,13 +163,14 @@ class InputProcessor(ABC):
     def placeholder_token_id(self, modality: str) -> int:
         """The token that stands for an item of one of ``modalities``."""
 
-    @abstractmethod
     def resolve_options(self, mm_processor_kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Checks a request's options and fills in the defaults.
+        """Checks a request's options and fills in the defaults. Here: there are none.
 
         Raises:
             RequestError: If an option is unknown or its value is out of range.
         """
+        refuse_unknown_options(mm_processor_kwargs, ())
+        return {}
 
     @abstractmethod
     def prepare(

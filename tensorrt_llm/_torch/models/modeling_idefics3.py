@@ -4,40 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import torch
-
 from tensorrt_llm._torch.models.modeling_utils import MultimodalDecoderModel, register_model
 
 
 @register_model("idefics3", "smolvlm")
 class Idefics3Model(MultimodalDecoderModel):
-    """Decoder with a picture encoder."""
+    """Decoder with a picture encoder, which takes ``pixel_values`` ``[1, tiles, 3, side, side]``.
+
+    Rows come tile by tile.
+    """
 
     modalities = ("image",)
-
-    @torch.no_grad()
-    def encode(
-        self, modality: str, encoder_inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
-    ) -> torch.Tensor:
-        """Encodes one picture.
-
-        Args:
-            modality: ``"image"``.
-            encoder_inputs: ``pixel_values`` ``[1, tiles, 3, side, side]``.
-            encoder_kwargs: None are taken.
-
-        Returns:
-            Rows ``[num_rows, hidden_size]``, tile by tile.
-
-        Raises:
-            ValueError: If the model has no such modality.
-        """
-        self.check_modality(modality)
-        parts: Any = self.hf_model.model
-        (rows,) = parts.get_image_features(
-            encoder_inputs["pixel_values"].to(self.device)
-        ).pooler_output
-        return rows

@@ -20,7 +20,13 @@ logger = get_logger(__name__)
 
 @register_model("phi4_multimodal")
 class Phi4MultimodalModel(MultimodalDecoderModel):
-    """Decoder with a picture encoder and a sound encoder."""
+    """Decoder with a picture encoder and a sound encoder.
+
+    Of a picture it takes ``image_pixel_values`` ``[1, crops, 3, size, size]``, ``image_sizes``
+    ``[1, 2]`` and ``image_attention_mask`` ``[1, crops, patches, patches]``; of a clip
+    ``audio_input_features`` ``[1, frames, mels]``, ``audio_embed_sizes`` ``[1]`` and the argument
+    ``audio_projection_mode``, ``"speech"`` or ``"vision"``.
+    """
 
     modalities = ("image", "audio")
 
@@ -39,28 +45,9 @@ class Phi4MultimodalModel(MultimodalDecoderModel):
             {"": PAGED_ATTENTION, "vision_config": "sdpa", "audio_config": "sdpa"}
         )
 
-    @torch.no_grad()
-    def encode(
-        self, modality: str, encoder_inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
+    def _encode(
+        self, modality: str, inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
     ) -> torch.Tensor:
-        """Encodes one picture or clip.
-
-        Args:
-            modality: ``"image"`` or ``"audio"``.
-            encoder_inputs: For a picture ``image_pixel_values`` ``[1, crops, 3, size, size]``,
-                ``image_sizes`` ``[1, 2]`` and ``image_attention_mask``
-                ``[1, crops, patches, patches]``; for a clip ``audio_input_features``
-                ``[1, frames, mels]`` and ``audio_embed_sizes`` ``[1]``.
-            encoder_kwargs: For a clip ``audio_projection_mode``, ``"speech"`` or ``"vision"``.
-
-        Returns:
-            Rows ``[num_rows, hidden_size]``.
-
-        Raises:
-            ValueError: If the model has no such modality.
-        """
-        self.check_modality(modality)
-        inputs = {name: tensor.to(self.device) for name, tensor in encoder_inputs.items()}
         config = self.hf_model.config
         encoders: Any = self.decoder.embed_tokens_extend
         if modality == "image":

@@ -15,31 +15,18 @@ from tensorrt_llm._torch.models.modeling_utils import register_model
 
 @register_model("qwen2_5_omni_thinker")
 class Qwen2_5OmniModel(Qwen2VLModel):
-    """Decoder with a picture encoder and a sound encoder; positions are handed in."""
+    """Decoder with a picture encoder and a sound encoder; positions are handed in.
+
+    Of a picture it takes what Qwen2-VL takes; of a clip ``input_features`` ``[1, mels, frames]``
+    and ``feature_attention_mask`` ``[1, frames]``, 1 where there is sound.
+    """
 
     modalities = ("image", "audio")
 
-    @torch.no_grad()
-    def encode(
-        self, modality: str, encoder_inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
+    def _encode(
+        self, modality: str, inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
     ) -> torch.Tensor:
-        """Encodes one picture or clip.
-
-        Args:
-            modality: ``"image"`` or ``"audio"``.
-            encoder_inputs: For a picture those of Qwen2-VL; for a clip ``input_features``
-                ``[1, mels, frames]`` and ``feature_attention_mask`` ``[1, frames]``, 1 where there
-                is sound.
-            encoder_kwargs: None are taken.
-
-        Returns:
-            Rows ``[num_rows, hidden_size]``.
-
-        Raises:
-            ValueError: If the model has no such modality.
-        """
         if modality != "audio":
-            return super().encode(modality, encoder_inputs)
-        inputs = {name: tensor.to(self.device) for name, tensor in encoder_inputs.items()}
+            return super()._encode(modality, inputs, **encoder_kwargs)
         parts: Any = self.hf_model.model
         return parts.get_audio_features(**inputs).last_hidden_state

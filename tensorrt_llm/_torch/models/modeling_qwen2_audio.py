@@ -14,30 +14,17 @@ from tensorrt_llm._torch.models.modeling_utils import MultimodalDecoderModel, re
 
 @register_model("qwen2_audio")
 class Qwen2AudioModel(MultimodalDecoderModel):
-    """Decoder with a sound encoder."""
+    """Decoder with a sound encoder.
+
+    It takes ``input_features`` ``[1, mels, frames]``, padded to the encoder's window, and
+    ``feature_attention_mask`` ``[1, frames]``, 1 where there is sound.
+    """
 
     modalities = ("audio",)
 
-    @torch.no_grad()
-    def encode(
-        self, modality: str, encoder_inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
+    def _encode(
+        self, modality: str, inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
     ) -> torch.Tensor:
-        """Encodes one clip.
-
-        Args:
-            modality: ``"audio"``.
-            encoder_inputs: ``input_features`` ``[1, mels, frames]``, padded to the encoder's
-                window, and ``feature_attention_mask`` ``[1, frames]``, 1 where there is sound.
-            encoder_kwargs: None are taken.
-
-        Returns:
-            Rows ``[num_rows, hidden_size]``.
-
-        Raises:
-            ValueError: If the model has no such modality.
-        """
-        self.check_modality(modality)
-        inputs = {name: tensor.to(self.device) for name, tensor in encoder_inputs.items()}
         parts: Any = self.hf_model.model
         frames = inputs["feature_attention_mask"].sum(-1)
         heard, num_rows = parts.audio_tower._get_feat_extract_output_lengths(frames)

@@ -20,7 +20,7 @@ from tensorrt_llm._torch.models.modeling_utils import register_model
 
 @register_model("qwen3_vl")
 class Qwen3VLModel(Qwen2VLModel):
-    """Decoder with a picture encoder; positions are handed in as for Qwen2-VL."""
+    """Decoder with a picture encoder; inputs and positions are those of Qwen2-VL."""
 
     @property
     def row_width(self) -> int:
@@ -28,26 +28,9 @@ class Qwen3VLModel(Qwen2VLModel):
         layers = self.hf_model.config.vision_config.deepstack_visual_indexes
         return self.hidden_size * (1 + len(layers))
 
-    @torch.no_grad()
-    def encode(
-        self, modality: str, encoder_inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
+    def _encode(
+        self, modality: str, inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
     ) -> torch.Tensor:
-        """Encodes one picture.
-
-        Args:
-            modality: ``"image"``.
-            encoder_inputs: ``pixel_values`` ``[patches, values of a patch]`` and
-                ``image_grid_thw`` ``[1, 3]``, patches in time, height and width.
-            encoder_kwargs: None are taken.
-
-        Returns:
-            Rows ``[num_rows, row_width]``.
-
-        Raises:
-            ValueError: If the model has no such modality.
-        """
-        self.check_modality(modality)
-        inputs = {name: tensor.to(self.device) for name, tensor in encoder_inputs.items()}
         parts: Any = self.hf_model.model
         encoded = parts.get_image_features(**inputs)
         features = [one for (one,) in encoded.deepstack_features]

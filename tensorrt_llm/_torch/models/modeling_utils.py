@@ -8,7 +8,6 @@ register here by the ``model_type`` of their configuration; a text decoder needs
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -167,7 +166,7 @@ class MultimodalDecoderModel(DecoderModel):
                 f"no encoder for {modality!r}; there is one for: {', '.join(self.modalities)}"
             )
 
-    @abstractmethod
+    @torch.no_grad()
     def encode(
         self, modality: str, encoder_inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
     ) -> torch.Tensor:
@@ -175,12 +174,27 @@ class MultimodalDecoderModel(DecoderModel):
 
         Args:
             modality: One of ``modalities``.
-            encoder_inputs: What the family's input processor made of the item.
+            encoder_inputs: What the family's input processor made of the item; the family's class
+                says what that is.
             encoder_kwargs: Further arguments that the processor resolved.
 
         Returns:
             Rows ``[num_rows, row_width]`` in the model's dtype and on its device.
+
+        Raises:
+            ValueError: If the model has no such modality.
         """
+        self.check_modality(modality)
+        inputs = {name: tensor.to(self.device) for name, tensor in encoder_inputs.items()}
+        return self._encode(modality, inputs, **encoder_kwargs)
+
+    def _encode(
+        self, modality: str, inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
+    ) -> torch.Tensor:
+        """``encode`` with inputs on the device: here of a picture, as most models do it."""
+        parts: Any = self.hf_model.model
+        (rows,) = parts.get_image_features(**inputs).pooler_output
+        return rows
 
 
 # What some decoders do to scores beyond what is done here, and the value that does nothing. Short

@@ -14,28 +14,15 @@ from tensorrt_llm._torch.models.modeling_utils import MultimodalDecoderModel, re
 
 @register_model("voxtral")
 class VoxtralModel(MultimodalDecoderModel):
-    """Decoder with a sound encoder."""
+    """Decoder with a sound encoder, which takes ``input_features`` ``[windows, mels, frames]``.
+
+    Rows come window by window.
+    """
 
     modalities = ("audio",)
 
-    @torch.no_grad()
-    def encode(
-        self, modality: str, encoder_inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
+    def _encode(
+        self, modality: str, inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
     ) -> torch.Tensor:
-        """Encodes one clip.
-
-        Args:
-            modality: ``"audio"``.
-            encoder_inputs: ``input_features`` ``[windows, mels, frames]``.
-            encoder_kwargs: None are taken.
-
-        Returns:
-            Rows ``[num_rows, hidden_size]``, window by window.
-
-        Raises:
-            ValueError: If the model has no such modality.
-        """
-        self.check_modality(modality)
         parts: Any = self.hf_model.model
-        features = encoder_inputs["input_features"].to(self.device)
-        return parts.get_audio_features(features).pooler_output
+        return parts.get_audio_features(**inputs).pooler_output

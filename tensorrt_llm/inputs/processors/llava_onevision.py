@@ -14,6 +14,7 @@ is cut, whatever stands beside it, so that its rows depend on nothing but itself
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -31,7 +32,6 @@ from tensorrt_llm.inputs.registry import (
     InputProcessor,
     PreparedItem,
     fingerprint,
-    refuse_unknown_options,
     register_input_processor,
 )
 
@@ -163,6 +163,12 @@ class LlavaOnevisionInputProcessor(InputProcessor):
                 f"{self.model_path}: vision_feature_select_strategy "
                 f"{config.vision_feature_select_strategy!r} is not taken, only 'full'"
             )
+        tiles = re.fullmatch(r"anyres_max_(\d+)", config.vision_aspect_ratio)
+        if tiles is None:
+            raise ConfigurationError(
+                f"{self.model_path}: vision_aspect_ratio {config.vision_aspect_ratio!r} is not "
+                "taken, only 'anyres_max_N'"
+            )
         self._settings = settings = ImageSettings.from_config(
             read_image_settings(self.model_path, ("image_grid_pinpoints",)),
             vision.image_size,
@@ -179,20 +185,14 @@ class LlavaOnevisionInputProcessor(InputProcessor):
                 f"{len(settings.grids)} and {len(config.image_grid_pinpoints)} of them"
             )
         self._side = vision.image_size // vision.patch_size
-        self._most = int(config.vision_aspect_ratio.removeprefix("anyres_max_"))
+        self._most = int(tiles[1])
         self._fingerprint = fingerprint(
-            "llava_onevision.image.v1",
-            asdict(settings) | {"most": self._most, "tiling": "every picture"},
+            "llava_onevision.image.v1", asdict(settings) | {"most": self._most}
         )
 
     def placeholder_token_id(self, modality: str) -> int:
         """The configured image token."""
         return int(self.config.image_token_id)
-
-    def resolve_options(self, mm_processor_kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Refuses every option."""
-        refuse_unknown_options(mm_processor_kwargs, ())
-        return {}
 
     def prepare(
         self, item: MediaItem, options: Mapping[str, Any], present: frozenset[str]

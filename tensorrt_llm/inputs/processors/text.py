@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorrt_llm.errors import UnsupportedModalityError
 from tensorrt_llm.inputs.data import MediaItem
-from tensorrt_llm.inputs.registry import InputProcessor, PreparedItem, refuse_unknown_options
+from tensorrt_llm.inputs.registry import InputProcessor, PreparedItem
 
 
 class TextInputProcessor(InputProcessor):
@@ -22,11 +22,6 @@ class TextInputProcessor(InputProcessor):
             UnsupportedModalityError: Always.
         """
         raise UnsupportedModalityError(modality, self.modalities)
-
-    def resolve_options(self, mm_processor_kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Refuses every option."""
-        refuse_unknown_options(mm_processor_kwargs, ())
-        return {}
 
     def prepare(
         self, item: MediaItem, options: Mapping[str, Any], present: frozenset[str]

@@ -26,7 +26,6 @@ from tensorrt_llm.inputs.registry import (
     InputProcessor,
     PreparedItem,
     fingerprint,
-    refuse_unknown_options,
     register_input_processor,
 )
 
@@ -62,11 +61,6 @@ class VoxtralInputProcessor(InputProcessor):
     def placeholder_token_id(self, modality: str) -> int:
         """The configured audio token."""
         return int(self.config.audio_token_id)
-
-    def resolve_options(self, mm_processor_kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Refuses every option."""
-        refuse_unknown_options(mm_processor_kwargs, ())
-        return {}
 
     def prepare(
         self, item: MediaItem, options: Mapping[str, Any], present: frozenset[str]
