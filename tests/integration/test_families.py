@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from support.chat_oracle import content_json
+from support.families import FAMILIES
 from support.media import clip, picture
 from support.served import Served
 
@@ -19,7 +20,7 @@ ServeFamily = Callable[[str], Served]
 
 @pytest.fixture(
     scope="module",
-    params=["qwen2_audio", "qwen2_vl", "qwen2_5_vl", "idefics3", "gemma3", "voxtral"],
+    params=[family.name for family in FAMILIES if family.name != "phi4mm"],
 )
 def served(request: pytest.FixtureRequest, serve_family: ServeFamily) -> Served:
     return serve_family(request.param)

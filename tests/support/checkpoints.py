@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import json
+import shutil
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -28,3 +31,13 @@ def build_checkpoint(family: str, root: Path, seed: int = 0) -> Path:
     out = root / f"{family}-{seed}"
     load_script("examples/tiny_checkpoints.py").build(family, out, seed)
     return out
+
+
+def altered(
+    checkpoint: Path, folder: Path, file: str = "preprocessor_config.json", **values: Any
+) -> Path:
+    """Copies a checkpoint to a new folder with other values in one of its JSON files."""
+    shutil.copytree(checkpoint, folder)
+    path = folder / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+    return folder

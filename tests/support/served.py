@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from support.chat_oracle import ChatOracle, content_json
+from support.families import FAMILIES
 from support.media import clip, picture
 from support.reference import ReferenceModel
 from support.server import Reply, Server
@@ -36,7 +37,7 @@ class Served:
     @property
     def kind(self) -> str:
         """The one modality that tests send it."""
-        return "audio" if self.name in ("qwen2_audio", "voxtral") else "image"
+        return next(family.modalities[0] for family in FAMILIES if family.name == self.name)
 
     def media(self, seed: int) -> Any:
         """Payloads of one length, whatever the seed."""

@@ -4,13 +4,11 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.checkpoints import build_checkpoint
+from support.checkpoints import altered, build_checkpoint
 from support.media import picture
 from support.prompts import PromptMaker
 from transformers import Gemma3ImageProcessorPil, Gemma3Processor
@@ -88,7 +86,7 @@ def test_options_are_refused_and_settings_count(
 ) -> None:
     with pytest.raises(RequestError, match="'do_pan_and_scan'; this model takes: none"):
         make(MARK, picture(1), do_pan_and_scan=True)
-    other = PromptMaker(copy(checkpoint, tmp_path / "other", image_mean=[0.4, 0.5, 0.5]))
+    other = PromptMaker(altered(checkpoint, tmp_path / "other", image_mean=[0.4, 0.5, 0.5]))
     one, two = (maker(MARK, picture(1)).items[0].identity for maker in (make, other))
     assert one is not None and one != two
 
@@ -105,11 +103,4 @@ def test_settings_that_cannot_work_are_found_at_start(
     checkpoint: Path, tmp_path: Path, values: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        PromptMaker(copy(checkpoint, tmp_path / "broken", **values))
-
-
-def copy(checkpoint: Path, folder: Path, **values: object) -> Path:
-    shutil.copytree(checkpoint, folder)
-    path = folder / "preprocessor_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))
-    return folder
+        PromptMaker(altered(checkpoint, tmp_path / "broken", **values))

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.checkpoints import build_checkpoint
+from support.checkpoints import altered, build_checkpoint
 from support.media import picture
 from support.prompts import PromptMaker
 from transformers import LlavaOnevisionProcessor
@@ -118,16 +116,9 @@ def test_options_are_refused(make: PromptMaker) -> None:
         make("<image>", picture(1), size=3)
 
 
-def copy(checkpoint: Path, folder: Path, **values: object) -> Path:
-    shutil.copytree(checkpoint, folder)
-    path = folder / "preprocessor_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))
-    return folder
-
-
 def test_settings_count_and_have_defaults(checkpoint: Path, tmp_path: Path) -> None:
     image = picture(1)
-    folders = [checkpoint, copy(checkpoint, tmp_path / "other", image_mean=[0.5, 0.5, 0.5])]
+    folders = [checkpoint, altered(checkpoint, tmp_path / "other", image_mean=[0.5, 0.5, 0.5])]
     one, other = (PromptMaker(folder)("<image>", image).items[0].identity for folder in folders)
     assert one is not None and one != other
     assert ImageSettings.from_config({}, 56, GRIDS) == ImageSettings(56, tuple(GRIDS))
@@ -140,10 +131,12 @@ def test_settings_that_cannot_work_are_found_at_start(checkpoint: Path, tmp_path
     }
     for name, (values, message) in wrong.items():
         with pytest.raises(ConfigurationError, match=message):
-            PromptMaker(copy(checkpoint, tmp_path / name, **values))
-    folder = copy(checkpoint, tmp_path / "strategy")
-    path = folder / "config.json"
-    config = json.loads(path.read_text()) | {"vision_feature_select_strategy": "default"}
-    path.write_text(json.dumps(config))
-    with pytest.raises(ConfigurationError, match="'default' is not taken, only 'full'"):
-        PromptMaker(folder)
+            PromptMaker(altered(checkpoint, tmp_path / name, **values))
+    wrong = {
+        "vision_feature_select_strategy": ("default", "'default' is not taken, only 'full'"),
+        "vision_aspect_ratio": ("anyres", "'anyres' is not taken, only 'anyres_max_N'"),
+    }
+    for name, (value, message) in wrong.items():
+        folder = altered(checkpoint, tmp_path / name, "config.json", **{name: value})
+        with pytest.raises(ConfigurationError, match=message):
+            PromptMaker(folder)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.checkpoints import build_checkpoint
+from support.checkpoints import altered, build_checkpoint
 from support.media import clip, picture
 from support.prompts import PromptMaker
 from transformers import Qwen2VLProcessor
@@ -161,18 +160,11 @@ def test_places_follow_the_shape_also_where_a_repeat_is_not_preprocessed(
     assert make("Just words").positions is None
 
 
-def copy(checkpoint: Path, folder: Path, **values: object) -> Path:
-    shutil.copytree(checkpoint, folder)
-    path = folder / "preprocessor_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))
-    return folder
-
-
 def test_settings_are_read_from_both_layouts(
     checkpoint: Path, make: PromptMaker, tmp_path: Path
 ) -> None:
     image = picture(1, 640, 480)
-    folder = copy(checkpoint, tmp_path / "nested")
+    folder = altered(checkpoint, tmp_path / "nested")
     path = folder / "preprocessor_config.json"
     flat = json.loads(path.read_text())
     size = {"shortest_edge": flat.pop("min_pixels"), "longest_edge": flat.pop("max_pixels")}
@@ -180,14 +172,14 @@ def test_settings_are_read_from_both_layouts(
     nested = {"image_processor": flat | {"size": size}}
     (folder / "processor_config.json").write_text(json.dumps(nested))
     assert identities(PromptMaker(folder), image) == identities(make, image)
-    other = copy(checkpoint, tmp_path / "other", image_mean=[0.5, 0.5, 0.5])
+    other = altered(checkpoint, tmp_path / "other", image_mean=[0.5, 0.5, 0.5])
     assert identities(PromptMaker(other), image) != identities(make, image)
 
 
 def test_missing_or_contradicting_settings_are_found_at_start(
     checkpoint: Path, tmp_path: Path
 ) -> None:
-    folder = copy(checkpoint, tmp_path / "broken", patch_size=16)
+    folder = altered(checkpoint, tmp_path / "broken", patch_size=16)
     with pytest.raises(ConfigurationError, match="processor has patch_size 16, the encoder 14"):
         PromptMaker(folder)
     (folder / "preprocessor_config.json").unlink()
