@@ -185,7 +185,7 @@ def test_whatever_ends_the_server_nothing_of_it_stays(
         assert len(family) >= (1 if when == "loading" else 2)
         if when == "loading":
             ended(server, family, number)
-            wait_until(lambda: names_left() == before, "nothing is left", 10)
+            wait_until(lambda: names_left() <= before, "nothing is left", 10)
             return
         with server.open_stream(LONG) as events, contextlib.suppress(httpx.TransportError):
             next(events)
@@ -193,7 +193,7 @@ def test_whatever_ends_the_server_nothing_of_it_stays(
                 engine_of(server).suspend()
             ended(server, family, number)
             list(events)
-    wait_until(lambda: names_left() == before, "nothing is left", 10)
+    wait_until(lambda: names_left() <= before, "nothing is left", 10)
 
 
 def test_a_server_that_is_killed_while_it_serves_leaves_nothing(server: Server) -> None:
@@ -206,7 +206,7 @@ def test_a_server_that_is_killed_while_it_serves_leaves_nothing(server: Server) 
         next(events)
         ended(server, family, signal.SIGKILL)
         list(events)
-    assert names_left() == before, "an engine that is connected has no names to leave"
+    assert names_left() <= before, "an engine that is connected has no names to leave"
 
 
 def ended(server: Server, family: list[psutil.Process], number: signal.Signals) -> None:

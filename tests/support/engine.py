@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import tempfile
 import threading
 import time
@@ -123,12 +122,13 @@ def wait_until(condition: Callable[[], Any], what: str, seconds: float = 60) -> 
         time.sleep(0.01)
 
 
-def names_left() -> tuple[set[str], set[str]]:
-    """What engines could leave behind that has a name: shared memory, temporary folders."""
-    temporary = {
-        name for name in os.listdir(tempfile.gettempdir()) if name.startswith(FOLDER_PREFIX)
-    }
-    return set(os.listdir("/dev/shm")), temporary
+def names_left() -> set[Path]:
+    """What engines could leave behind that has a name: shared memory, temporary folders.
+
+    Other programs of ours may run on this machine: ask for what is new.
+    """
+    folders = Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*")
+    return {*Path("/dev/shm").iterdir(), *folders}
 
 
 def text_prompt(ids: list[int] | np.ndarray) -> ProcessedPrompt:

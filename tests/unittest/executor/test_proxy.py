@@ -353,7 +353,8 @@ def test_restarts_are_bounded_and_the_end_is_said(llama_checkpoint, engine_host)
 
 
 def test_shutdown_fails_what_runs_and_leaves_no_process(llama_checkpoint) -> None:
-    before = leftovers()
+    known = names_left()
+    before = leftovers(known)
     with running(llama_checkpoint, own_process=True) as executor:
         results = [start(executor, words(n, 20), 4000) for n in range(3)]
         next(iter(results[0]))
@@ -368,7 +369,7 @@ def test_shutdown_fails_what_runs_and_leaves_no_process(llama_checkpoint) -> Non
             start(executor, words(1), 1)
         executor.shutdown()
     assert not any(process.is_running() for process in processes)
-    wait_until(lambda: leftovers() == before, "nothing is left", 10)
+    wait_until(lambda: leftovers(known) == before, "nothing is left", 10)
 
 
 def test_a_checkpoint_that_cannot_be_loaded_says_why(
@@ -379,41 +380,44 @@ def test_a_checkpoint_that_cannot_be_loaded_says_why(
     for file in llama_checkpoint.iterdir():
         data = file.read_bytes()
         (folder / file.name).write_bytes(data[:5000] if file.suffix == ".safetensors" else data)
-    before = leftovers()
+    known = names_left()
+    before = leftovers(known)
     with (
         pytest.raises(ConfigurationError, match="cannot load weights"),
         running(folder, host=engine_host),
     ):
         pass
-    wait_until(lambda: leftovers() == before, "nothing is left", 10)
+    wait_until(lambda: leftovers(known) == before, "nothing is left", 10)
 
 
 def test_a_checkpoint_that_never_loads_is_given_up(tmp_path, engine_host) -> None:
     os.mkfifo(tmp_path / "config.json")  # whoever opens it waits for a writer
     args = LlmArgs(model=str(tmp_path), engine_config={"load_seconds": 2})
-    before = leftovers()
+    known = names_left()
+    before = leftovers(known)
     with pytest.raises(EngineError, match=r"cannot start: its process was stuck: not ready after"):
         GenerationExecutorProxy(args, None, engine_host)
-    wait_until(lambda: leftovers() == before, "nothing is left", 10)
+    wait_until(lambda: leftovers(known) == before, "nothing is left", 10)
 
 
 def test_a_host_that_never_answers_is_given_up(llama_checkpoint) -> None:
     args = LlmArgs(model=str(llama_checkpoint), engine_config={"load_seconds": 2})
-    before = leftovers()
+    known = names_left()
+    before = leftovers(known)
     with HostProcess() as host:
         os.kill(host.pid, signal.SIGSTOP)
         with pytest.raises(EngineError, match=r"host process did not answer within 2 s"):
             GenerationExecutorProxy(args, None, host)
-    wait_until(lambda: leftovers() == before, "nothing is left", 10)
+    wait_until(lambda: leftovers(known) == before, "nothing is left", 10)
 
 
-def leftovers() -> tuple[Any, ...]:
-    """What an engine could leave behind: shared memory, temporary folders, processes, threads."""
+def leftovers(known: set[Path]) -> tuple[Any, ...]:
+    """What an engine could leave behind: processes, threads, and names that are not known."""
     engines = sorted(
         process.pid for process in psutil.Process().children(recursive=True) if engine_like(process)
     )
     threads = sorted(t.name for t in threading.enumerate() if t.name.startswith("trtllm-"))
-    return *names_left(), engines, threads
+    return names_left() - known, engines, threads
 
 
 def engine_like(process: psutil.Process) -> bool:
@@ -439,7 +443,8 @@ with running(Path(sys.argv[1]), host=host) as executor:
 
 def test_an_owner_that_is_killed_takes_everything_along(llama_checkpoint) -> None:
     """Even an engine that cannot see anything any more."""
-    before = leftovers()
+    known = names_left()
+    before = leftovers(known)
     command = [sys.executable, "-c", OWNER, str(llama_checkpoint)]
     root = Path(__file__).resolve().parents[3]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as owner:
@@ -448,4 +453,4 @@ def test_an_owner_that_is_killed_takes_everything_along(llama_checkpoint) -> Non
         os.kill(processes[0].pid, signal.SIGSTOP)
         owner.kill()
     wait_until(lambda: not any(p.is_running() for p in processes), "both have ended", 10)
-    wait_until(lambda: leftovers() == before, "nothing is left", 10)
+    wait_until(lambda: leftovers(known) == before, "nothing is left", 10)
