@@ -1,12 +1,13 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""The loop of issue 14125 over real HTTP for the families that take one kind of media only."""
+"""The loop of issue 14125 over real HTTP for every family but the one of the issue."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+from support.av_media import video_part
 from support.chat_oracle import content_json
 from support.families import FAMILIES
 from support.media import clip, picture
@@ -47,11 +48,18 @@ def test_other_media_of_equal_length_share_only_what_stands_before(served: Serve
 def test_a_modality_that_the_model_does_not_take_is_named_with_those_it_takes(
     served: Served,
 ) -> None:
-    wrong = picture(1) if served.kind == "audio" else clip(1)
-    other = "image" if served.kind == "audio" else "audio"
-    reply = served.server.chat(content_json(QUESTION, wrong))
-    assert reply.status == 400 and reply.error is not None
-    message = str(reply.error)
-    assert f"this model does not take {other}; it takes: text, {served.kind}" in message
-    assert "messages[0].content[1]" in message
+    content = {
+        "image": content_json(QUESTION, picture(1)),
+        "audio": content_json(QUESTION, clip(1)),
+        "video": [*content_json(QUESTION), video_part()],
+    }
+    takes = next(family.modalities for family in FAMILIES if family.name == served.name)
+    refused = content.keys() - set(takes)
+    assert refused
+    for other in sorted(refused):
+        reply = served.server.chat(content[other])
+        assert reply.status == 400 and reply.error is not None
+        message = str(reply.error)
+        assert f"this model does not take {other}; it takes: text, {', '.join(takes)}" in message
+        assert "messages[0].content[1]" in message
     served.check("Nothing is wrong now.")

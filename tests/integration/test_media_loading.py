@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 from PIL import Image
-from support.av_media import sound_bytes, video_bytes
+from support.av_media import sound_bytes, video_part
 from support.media import clip, data_uri, image_bytes, picture, wav_bytes
 from support.media_host import Host, serving
 from support.server import Reply, Server
@@ -127,6 +127,7 @@ def test_hosts_that_misbehave_are_refused_in_time(server, salt, kind) -> None:
         for path in ("ok", "untold"):
             reply = server.chat([by_url(kind, f"{host.url}/{path}"), TEXT])
             assert refused(reply, "exceed max_bytes (1000000 bytes)"), path
+        host.body = body
         for path in ("drip", "drip_headers", "silence"):
             start = time.monotonic()
             reply = server.chat([by_url(kind, f"{host.url}/{path}"), TEXT])
@@ -141,8 +142,7 @@ def test_hosts_that_misbehave_are_refused_in_time(server, salt, kind) -> None:
 
 
 def test_video_is_refused_by_the_model_not_by_the_loader(server) -> None:
-    part = {"type": "video_url", "video_url": {"url": data_uri(video_bytes(), "video/mp4")}}
-    assert refused(server.chat([part, TEXT]), "does not take video")
+    assert refused(server.chat([video_part(), TEXT]), "does not take video")
 
 
 def test_a_decoder_that_hangs_holds_up_nobody_else(server) -> None:

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import io
 from fractions import Fraction
+from typing import Any
 
 import av
 import numpy as np
+
+from support.media import data_uri
 
 SOUND_RATE = 48_000
 
@@ -79,6 +82,11 @@ def video_bytes(
         if track is not None:
             _write_sound(container, track, sound, SOUND_RATE)
     return buffer.getvalue()
+
+
+def video_part() -> dict[str, Any]:
+    """A short video as a part of a chat message."""
+    return {"type": "video_url", "video_url": {"url": data_uri(video_bytes(), "video/mp4")}}
 
 
 def all_frames(data: bytes) -> list[tuple[int, np.ndarray]]:
