@@ -125,7 +125,7 @@ class Preprocessor:
         kwargs = prompt.get("mm_processor_kwargs")
         token_ids = prompt.get("prompt_token_ids")
         if token_ids is not None:
-            self._check_token_ids(token_ids)
+            self.check_token_ids(token_ids)
             return self._process(token_ids, items, kwargs, scope)
         text = prompt.get("prompt")
         if not isinstance(text, str):
@@ -212,7 +212,13 @@ class Preprocessor:
     ) -> ProcessedPrompt:
         return self._processor.process(prompt, items, options, memo=self._memo, scope=scope)
 
-    def _check_token_ids(self, token_ids: Sequence[int]) -> None:
+    def check_token_ids(self, token_ids: Sequence[int]) -> None:
+        """Refuses what is no token of this model.
+
+        Raises:
+            TypeError: If one is no whole number.
+            RequestError: If one is outside the vocabulary.
+        """
         for token_id in token_ids:
             if type(token_id) is not int:
                 raise TypeError(f"prompt_token_ids must be int, got {token_id!r}")

@@ -8,22 +8,16 @@ A route parses, prepares in worker threads what takes time (media, templates, to
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import (
     AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -34,16 +28,12 @@ from starlette.responses import JSONResponse, Response
 from tensorrt_llm.errors import RequestError
 from tensorrt_llm.executor.request import GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
-from tensorrt_llm.inputs.chat_template import MediaPart, TextPart
-from tensorrt_llm.inputs.data import MediaItem, ProcessedPrompt
 from tensorrt_llm.inputs.media_access import MediaAccess
 from tensorrt_llm.inputs.media_io import MediaLoader
 from tensorrt_llm.llmapi.llm import LLM
-from tensorrt_llm.llmapi.media import read_io_options
-from tensorrt_llm.llmapi.preprocessor import ChatOptions
 from tensorrt_llm.serve.body_limit import BodyLimit
-from tensorrt_llm.serve.chat_utils import MediaSource, ParsedMessage, parse_messages
 from tensorrt_llm.serve.errors import error_response
+from tensorrt_llm.serve.guard import guarded
 from tensorrt_llm.serve.json_body import JsonRoute
 from tensorrt_llm.serve.limits import DEFAULT_MAX_MEDIA_ITEMS, DEFAULT_MAX_REQUEST_BYTES
 from tensorrt_llm.serve.openai_protocol import (
@@ -57,20 +47,15 @@ from tensorrt_llm.serve.openai_protocol import (
     ModelList,
 )
 from tensorrt_llm.serve.postprocess import AnswerWriter, ChatWriter, CompletionWriter
+from tensorrt_llm.serve.prompt_preparer import PromptPreparer, all_of, naming
+from tensorrt_llm.serve.prompt_protocol import DetokenizeResponse, RenderResponse, TokenizeResponse
+from tensorrt_llm.serve.prompt_routes import PromptRoutes
 from tensorrt_llm.serve.streaming import (
-    ClientDisconnectedError,
     streamed_answer,
     while_connected,
     whole_answer,
 )
 from tensorrt_llm.version import __version__
-
-_MEDIA_THREADS = 16
-_PREPARE_THREADS = 4
-# What other servers write for a client that hung up; nobody receives it.
-_CLIENT_CLOSED_REQUEST = 499
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -116,9 +101,12 @@ class OpenAIServer:
             memo=llm.media_memo,
             default_options=config.media_io_kwargs,
         )
-        # Apart, so that slow downloads never keep prompts without media waiting.
-        self._media_threads = ThreadPoolExecutor(_MEDIA_THREADS, "media")
-        self._prepare_threads = ThreadPoolExecutor(_PREPARE_THREADS, "prepare")
+        self._prepare = PromptPreparer(
+            llm.preprocessor,
+            self.media_loader,
+            config.max_media_items,
+            config.limit_mm_per_prompt,
+        )
         self.app = FastAPI(title="trtllm-serve", version=__version__, lifespan=self._lifespan)
         self.app.router.route_class = JsonRoute
         self.app.add_middleware(BodyLimit, max_bytes=config.max_request_bytes)
@@ -142,6 +130,18 @@ class OpenAIServer:
             self.completions,
             responses={**errors, 200: {"model": CompletionResponse}},
         )
+        prompts = PromptRoutes(self._llm, self._prepare, self._config.served_model_name)
+        post("/tokenize", prompts.tokenize, responses={**errors, 200: {"model": TokenizeResponse}})
+        post(
+            "/detokenize",
+            prompts.detokenize,
+            responses={**errors, 200: {"model": DetokenizeResponse}},
+        )
+        post(
+            "/v1/chat/completions/render",
+            prompts.render,
+            responses={**errors, 200: {"model": RenderResponse}},
+        )
         get("/v1/models", self.models, responses={200: {"model": ModelList}})
         get("/health", self.health)
         get("/version", self.version)
@@ -150,16 +150,55 @@ class OpenAIServer:
     @asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
         yield
-        for threads in (self._media_threads, self._prepare_threads):
-            threads.shutdown(wait=False, cancel_futures=True)
+        self._prepare.close()
 
+    @guarded
     async def chat_completions(self, body: ChatCompletionRequest, http: Request) -> Response:
         """Answers a conversation."""
-        return await _guarded(self._chat(body, http))
+        _refuse_disaggregated(body)
+        sampling = body.sampling_params()
+        prompt = await while_connected(http, self._prepare.conversation(body))
+        request = GenerationRequest(prompt, sampling, body.cache_salt, body.priority)
+        result = await self._submit(request, "messages")
+        return await _reply(body, http, [result], self._writer(ChatWriter, body))
 
+    @guarded
     async def completions(self, body: CompletionRequest, http: Request) -> Response:
         """Continues one or several prompts."""
-        return await _guarded(self._complete(body, http))
+        _refuse_disaggregated(body)
+        sampling = body.sampling_params()
+        prompts = body.prompts()
+        if not prompts:
+            raise RequestError("the list of prompts is empty", part="prompt")
+        if body.stream and len(prompts) > 1:
+            raise RequestError(
+                f"a stream carries one prompt, got {len(prompts)}; send a request for each",
+                part="prompt",
+            )
+        single = isinstance(body.prompt, str) or prompts[0] is body.prompt
+        parts = ["prompt"] if single else [f"prompt[{index}]" for index in range(len(prompts))]
+        prepared = await while_connected(
+            http,
+            all_of(
+                self._prepare.plain(
+                    prompt,
+                    part,
+                    add_special_tokens=body.add_special_tokens,
+                    cache_salt=body.cache_salt,
+                )
+                for prompt, part in zip(prompts, parts, strict=True)
+            ),
+        )
+        results: list[GenerationResult] = []
+        try:
+            for prompt, part in zip(prepared, parts, strict=True):
+                request = GenerationRequest(prompt, sampling, body.cache_salt, body.priority)
+                results.append(await self._submit(request, part))
+        except Exception:
+            for result in results:
+                result.abort()
+            raise
+        return await _reply(body, http, results, self._writer(CompletionWriter, body))
 
     async def models(self) -> Response:
         """Lists the one model that is served."""
@@ -184,103 +223,16 @@ class OpenAIServer:
         """The version of this package."""
         return JSONResponse({"version": __version__})
 
+    @guarded
     async def metrics(self) -> Response:
         """Statistics of the iterations since the last call, as a list."""
-        return await _guarded(self._statistics())
-
-    async def _statistics(self) -> Response:
         return JSONResponse(self._llm.get_stats())
 
-    async def _chat(self, body: ChatCompletionRequest, http: Request) -> Response:
-        _refuse_disaggregated(body)
-        sampling = body.sampling_params()
-        prompt = await while_connected(http, self._prepare_chat(body))
-        request = GenerationRequest(prompt, sampling, body.cache_salt, body.priority)
-        result = await self._submit(request, "messages")
-        return await _reply(body, http, [result], self._writer(ChatWriter, body))
-
-    async def _complete(self, body: CompletionRequest, http: Request) -> Response:
-        _refuse_disaggregated(body)
-        sampling = body.sampling_params()
-        prompts = body.prompts()
-        if not prompts:
-            raise RequestError("the list of prompts is empty", part="prompt")
-        if body.stream and len(prompts) > 1:
-            raise RequestError(
-                f"a stream carries one prompt, got {len(prompts)}; send a request for each",
-                part="prompt",
-            )
-        single = isinstance(body.prompt, str) or prompts[0] is body.prompt
-        parts = ["prompt"] if single else [f"prompt[{index}]" for index in range(len(prompts))]
-        prepared = await while_connected(
-            http,
-            _all(
-                self._prepare_prompt(prompt, part, body)
-                for prompt, part in zip(prompts, parts, strict=True)
-            ),
-        )
-        results: list[GenerationResult] = []
-        try:
-            for prompt, part in zip(prepared, parts, strict=True):
-                request = GenerationRequest(prompt, sampling, body.cache_salt, body.priority)
-                results.append(await self._submit(request, part))
-        except Exception:
-            for result in results:
-                result.abort()
-            raise
-        return await _reply(body, http, results, self._writer(CompletionWriter, body))
-
-    async def _prepare_chat(self, body: ChatCompletionRequest) -> ProcessedPrompt:
-        messages = parse_messages(
-            body.messages,
-            self._llm.preprocessor.modalities,
-            self._config.max_media_items,
-            self._config.limit_mm_per_prompt,
-        )
-        sources = [source for message in messages for source in message.media]
-        io_options = read_io_options(body.media_io_kwargs)
-        # One URL named twice in a request is one thing, and fetched once.
-        loader = self.media_loader.for_request()
-        load = partial(_load, loader, io_options=io_options, scope=body.cache_salt)
-        options = ChatOptions(
-            add_generation_prompt=body.add_generation_prompt,
-            add_special_tokens=body.add_special_tokens,
-            template_kwargs=body.chat_template_kwargs,
-        )
-
-        def prepare(items: Sequence[MediaItem]) -> ProcessedPrompt:
-            with _naming("messages"):
-                return self._llm.preprocessor.process_chat(
-                    _with_items(messages),
-                    items,
-                    options,
-                    body.mm_processor_kwargs,
-                    body.cache_salt,
-                )
-
-        if len(sources) == 1:
-            # The thread that has loaded the item goes on: handing over costs more than a repeat.
-            return await self._in(self._media_threads, lambda: prepare([load(sources[0])]))
-        items = await _all(self._in(self._media_threads, load, source) for source in sources)
-        return await self._in(self._prepare_threads, prepare, items)
-
-    async def _prepare_prompt(
-        self, prompt: str | list[int], part: str, body: CompletionRequest
-    ) -> ProcessedPrompt:
-        process = partial(
-            self._llm.preprocessor.process_inputs,
-            loader=self.media_loader,
-            add_special_tokens=body.add_special_tokens,
-            scope=body.cache_salt,
-        )
-        with _naming(part):
-            return await self._in(self._prepare_threads, process, prompt)
-
     async def _submit(self, request: GenerationRequest, part: str) -> GenerationResult:
-        with _naming(part):
+        with naming(part):
             if any(item.inputs_at_hand for item in request.prompt.items):
                 # They are copied on their way to the engine, which may take a while.
-                return await self._in(self._prepare_threads, self._llm.submit, request)
+                return await self._prepare.in_thread(self._llm.submit, request)
             return self._llm.submit(request)
 
     def _writer(self, kind: type[AnswerWriter], body: GenerationFields) -> AnswerWriter:
@@ -290,48 +242,6 @@ class OpenAIServer:
             include_usage=body.include_usage,
             continuous_usage=body.continuous_usage,
         )
-
-    async def _in(
-        self, threads: ThreadPoolExecutor, work: Callable[..., _Value], *args: Any
-    ) -> _Value:
-        return await asyncio.get_running_loop().run_in_executor(threads, work, *args)
-
-
-def _load(
-    loader: MediaLoader,
-    source: MediaSource,
-    *,
-    io_options: Mapping[str, Mapping[str, Any]],
-    scope: str | None,
-) -> MediaItem:
-    how = partial(
-        loader.load if source.data is None else loader.load_base64,
-        source.modality,
-        part=source.part,
-        uuid=source.uuid,
-        options=io_options.get(source.modality),
-        scope=scope,
-    )
-    return how(source.url) if source.data is None else how(source.data, source.format)
-
-
-def _with_items(messages: Sequence[ParsedMessage]) -> list[dict[str, Any]]:
-    """Messages as templates take them, each media part naming the next item."""
-    result: list[dict[str, Any]] = []
-    item = 0
-    for message in messages:
-        content: Any = message.content
-        if not isinstance(content, str):
-            parts: list[TextPart | MediaPart] = []
-            for source in content:
-                if isinstance(source, MediaSource):
-                    parts.append(MediaPart(source.modality, item))
-                    item += 1
-                else:
-                    parts.append(TextPart(source.text))
-            content = parts
-        result.append({"role": message.role, "content": content})
-    return result
 
 
 def _refuse_disaggregated(body: GenerationFields) -> None:
@@ -350,31 +260,6 @@ async def _reply(
     if body.stream:
         return await streamed_answer(http, results[0], writer)
     return await whole_answer(http, results, writer)
-
-
-async def _guarded(work: Coroutine[Any, Any, Response]) -> Response:
-    """Turns every failure into its answer: one request's failure is its own."""
-    try:
-        return await work
-    except ClientDisconnectedError:
-        return Response(status_code=_CLIENT_CLOSED_REQUEST)
-    except Exception as error:
-        return error_response(error)
-
-
-async def _all(work: Iterable[Coroutine[Any, Any, _Value]]) -> list[_Value]:
-    """Runs coroutines side by side; the first failure is raised."""
-    return list(await asyncio.gather(*work))
-
-
-@contextmanager
-def _naming(part: str) -> Iterator[None]:
-    """Names the part of the request that a mistake is in, where it names none itself."""
-    try:
-        yield
-    except RequestError as error:
-        error.at(part)
-        raise
 
 
 async def _answer_error(http: Request, error: Exception) -> Response:
