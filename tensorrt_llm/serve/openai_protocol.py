@@ -41,7 +41,19 @@ class StreamOptions(StrictModel):
     )
 
 
-class GenerationFields(StrictModel):
+class RequestBody(StrictModel):
+    """What the body of every request is: ``null`` stands for the default."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_default(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        known = cls.model_fields
+        return {k: v for k, v in values.items() if v is not None or k not in known}
+
+
+class GenerationFields(RequestBody):
     """Fields that chat and plain completions share."""
 
     model: str | None = Field(None, description="Ignored: the server serves one model.")
@@ -89,14 +101,6 @@ class GenerationFields(StrictModel):
     lora_request: Any = inert("an adapter a request", None)
     conversation_params: Any = inert("conversation routing", None)
     disaggregated_params: Any = Field(None, description="Not available in this release.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_default(cls, values: Any) -> Any:
-        if not isinstance(values, Mapping):
-            return values
-        known = cls.model_fields
-        return {k: v for k, v in values.items() if v is not None or k not in known}
 
     @model_validator(mode="after")
     def _check_together(self) -> GenerationFields:

@@ -12,11 +12,10 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from tensorrt_llm.errors import RequestError
-from tensorrt_llm.llmapi.llm_args import StrictModel
-from tensorrt_llm.serve.openai_protocol import Answer, ChatCompletionRequest
+from tensorrt_llm.serve.openai_protocol import Answer, ChatCompletionRequest, RequestBody
 
 
-class TokenizeRequest(StrictModel):
+class TokenizeRequest(RequestBody):
     """Body of ``POST /tokenize``: a text or a conversation."""
 
     model: str | None = Field(None, description="Ignored: the server serves one model.")
@@ -83,7 +82,7 @@ class TokenizeResponse(Answer):
     token_strs: list[str] | None = None
 
 
-class DetokenizeRequest(StrictModel):
+class DetokenizeRequest(RequestBody):
     """Body of ``POST /detokenize``."""
 
     model: str | None = Field(None, description="Ignored: the server serves one model.")

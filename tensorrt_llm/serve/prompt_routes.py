@@ -47,27 +47,21 @@ class PromptRoutes:
     async def tokenize(self, body: TokenizeRequest, http: Request) -> Response:
         """The tokens of a text or of a conversation."""
         if body.prompt is not None:
-            prompt = await self._prepare.plain(
-                body.prompt, "prompt", add_special_tokens=body.add_special_tokens is not False
+            work = self._prepare.plain(
+                body.prompt,
+                "prompt",
+                add_special_tokens=body.add_special_tokens is not False,
+                cache_salt=body.cache_salt,
             )
         else:
             work = self._prepare.conversation(body.conversation())
-            prompt = await while_connected(http, work)
-        ids = prompt.token_ids.tolist()
-        answer = TokenizeResponse(
-            count=len(ids), max_model_len=self._llm.model_info.max_seq_len, tokens=ids
-        )
-        if body.return_token_strs:
-            answer.token_strs = self._llm.tokenizer.convert_ids_to_tokens(ids)
-        return _json(answer)
+        prompt = await while_connected(http, work)
+        return await self._prepare.in_thread(self._tokens, prompt, body.return_token_strs)
 
     @guarded
-    async def detokenize(self, body: DetokenizeRequest) -> Response:
+    async def detokenize(self, body: DetokenizeRequest, http: Request) -> Response:
         """The text of tokens."""
-        with naming("tokens"):
-            self._llm.preprocessor.check_token_ids(body.tokens)
-        text = await self._prepare.in_thread(self._llm.tokenizer.decode, body.tokens)
-        return _json(DetokenizeResponse(prompt=text))
+        return await self._prepare.in_thread(self._text, body.tokens)
 
     @guarded
     async def render(self, body: ChatCompletionRequest, http: Request) -> Response:
@@ -75,12 +69,31 @@ class PromptRoutes:
         # Refused here as it would be there.
         body.sampling_params()
         prompt = await while_connected(http, self._prepare.conversation(body))
+        return await self._prepare.in_thread(self._rendered, prompt, body.cache_salt)
+
+    # A prompt may be as long as a body: nothing that looks at each token runs in the event loop.
+
+    def _tokens(self, prompt: ProcessedPrompt, with_names: bool) -> Response:
+        ids = prompt.token_ids.tolist()
+        answer = TokenizeResponse(
+            count=len(ids), max_model_len=self._llm.model_info.max_seq_len, tokens=ids
+        )
+        if with_names:
+            answer.token_strs = self._llm.tokenizer.convert_ids_to_tokens(ids)
+        return _json(answer)
+
+    def _text(self, tokens: list[int]) -> Response:
+        with naming("tokens"):
+            self._llm.preprocessor.check_token_ids(tokens)
+        return _json(DetokenizeResponse(prompt=self._llm.tokenizer.decode(tokens)))
+
+    def _rendered(self, prompt: ProcessedPrompt, cache_salt: str | None) -> Response:
         return _json(
             RenderResponse(
                 model=self._name,
                 token_ids=prompt.token_ids.tolist(),
                 features=_media(prompt) if prompt.items else None,
-                cache_salt=body.cache_salt,
+                cache_salt=cache_salt,
                 adapter_mode=prompt.adapter_mode,
                 tokens_per_block=self._llm.args.kv_cache_config.tokens_per_block,
             )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import httpx
 import pytest
 from support.av_media import video_part
 from support.chat_oracle import content_json
@@ -43,6 +44,25 @@ def test_other_media_of_equal_length_share_only_what_stands_before(served: Serve
     assert served.check(QUESTION, first) == len(prompts[0]) - 1
     # Two of them in one request: the first is found, whatever follows.
     assert served.check(QUESTION, first, " and ", second) > prompts[0].items[0].runs[0].position
+
+
+def test_a_rendered_prompt_is_the_engines(served: Served) -> None:
+    parts = (QUESTION, served.media(4), " and ", served.media(5))
+    prompt = served.prompt(*parts)
+    body = {"messages": [{"role": "user", "content": content_json(*parts)}]}
+    url = f"{served.server.url}/v1/chat/completions/render"
+    shown = httpx.post(url, json=body, trust_env=False, timeout=60).json()
+    assert shown["token_ids"] == prompt.token_ids.tolist()
+    assert shown["adapter_mode"] == prompt.adapter_mode
+    runs = [[(run.position, run.length) for run in item.runs] for item in prompt.items]
+    spans = [(item[0][0], sum(item[-1]) - item[0][0]) for item in runs]
+    features = shown["features"]
+    told = features["mm_runs"][served.kind]
+    assert [[(run["offset"], run["length"]) for run in item] for item in told] == runs
+    placed = features["mm_placeholders"][served.kind]
+    assert [(span["offset"], span["length"]) for span in placed] == spans
+    hashes = [item.identity.hex() for item in prompt.items if item.identity is not None]
+    assert features["mm_hashes"] == {served.kind: hashes} and len(set(hashes)) == 2
 
 
 def test_a_modality_that_the_model_does_not_take_is_named_with_those_it_takes(
