@@ -190,6 +190,10 @@ class MatchExplanation:
     def position(self) -> int:
         """Index in the prompt of the first token that is not shared."""
 
+    @property
+    def evicted_ms(self) -> int | None:
+        """With ``evicted``: how long ago, in milliseconds of the time that ``refresh`` tells."""
+
 class CopyPlan:
     """Copies to run in order, and the ticket to report them by."""
 
@@ -249,6 +253,23 @@ class WindowPoolStats:
     def released_blocks(self) -> int:
         """Blocks given back by sequences whose window had moved on."""
 
+class DurationCounts:
+    """Durations by size, in milliseconds."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool: ...
+    @property
+    def bounds_ms(self) -> list[int]:
+        """Upper bounds of all counts but the last, themselves included."""
+
+    @property
+    def counts(self) -> list[int]:
+        """How many lie between the bound before and their own; last those above all bounds."""
+
+    @property
+    def sum_ms(self) -> int: ...
+
 class KvCacheStats:
     """A snapshot of the pool, and counts since start."""
 
@@ -291,6 +312,30 @@ class KvCacheStats:
     @property
     def evicted_blocks(self) -> int:
         """Findable blocks given up to make room."""
+
+    @property
+    def evicted_on_device(self) -> int:
+        """Of these, on the device, for the content of others."""
+
+    @property
+    def evicted_on_host(self) -> int:
+        """Of these, on the host, for blocks that moved there."""
+
+    @property
+    def evicted_with_parent(self) -> int:
+        """Of these, on the host, because what they continue was given up."""
+
+    @property
+    def flushed_blocks(self) -> int:
+        """Findable blocks dropped by ``reset_reuse_state``."""
+
+    @property
+    def evicted_idle(self) -> DurationCounts:
+        """How long each evicted block had lain unused."""
+
+    @property
+    def reused_idle(self) -> DurationCounts:
+        """How long each block had lain unused that a prompt found, in whole or in part."""
 
     @property
     def partial_reused_blocks(self) -> int:
@@ -443,9 +488,16 @@ class KVCacheManager:
         """
 
     def explain(
-        self, tokens: npt.NDArray[np.int32], media: MediaRuns | None, scope: ReuseScope
+        self,
+        tokens: npt.NDArray[np.int32],
+        media: MediaRuns | None,
+        scope: ReuseScope,
+        other_salts: bool = True,
     ) -> MatchExplanation:
-        """Tell how long a match is and why it stops; a tool, may look at every sequence."""
+        """Tell how long a match is and why it stops; a tool, may look at every sequence.
+
+        Without ``other_salts`` nothing that it says depends on what other salts have cached.
+        """
 
     def append_tokens(self, sequence_id: int, tokens: npt.NDArray[np.int32]) -> None:
         """Add generated tokens, and from the reservation the blocks that their KV needs.
@@ -459,6 +511,24 @@ class KVCacheManager:
         self, sequence_ids: npt.NDArray[np.int64], tokens: npt.NDArray[np.int32]
     ) -> None:
         """Append one token to each of several sequences: int64 ``[n]`` and int32 ``[n]``."""
+
+    def grow_batch(self, sequence_ids: npt.NDArray[np.int64]) -> None:
+        """Append to each of several sequences a token whose id is not known yet: int64 ``[n]``.
+
+        Until ``name_batch`` a sequence takes no more tokens, and that one cannot be committed.
+
+        Raises:
+            InvalidArgumentError: The last token of one has no id yet.
+        """
+
+    def name_batch(
+        self, sequence_ids: npt.NDArray[np.int64], tokens: npt.NDArray[np.int32]
+    ) -> None:
+        """Give the tokens of ``grow_batch`` their ids: int64 ``[n]`` and int32 ``[n]``.
+
+        Raises:
+            InvalidArgumentError: The last token of one has an id.
+        """
 
     def commit(self, sequence_id: int, num_written: int) -> bool:
         """Say that the KV of the sequence's first ``num_written`` tokens is written.
@@ -580,6 +650,13 @@ class KVCacheManager:
 
     def stats(self) -> KvCacheStats:
         """Take a snapshot."""
+
+    def block_map(self) -> str:
+        """Tell the state of each place of the primary pool, those of the host pool last.
+
+        Runs of a count and a letter: f is free, c cached, h held and findable, p held and private
+        ("3h1p60f").
+        """
 
     def check_integrity(self) -> None:
         """Recount everything, in time proportional to the pool; InternalStateError if wrong."""

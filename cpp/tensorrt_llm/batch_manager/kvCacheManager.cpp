@@ -89,7 +89,9 @@ KVCacheManager::KVCacheManager(KvCacheManagerConfig const& config)
     , mPolicy{mStore}
     , mEvents{config.eventBufferMaxSize, mStore, mTree, mNumDeviceBlocks}
     , mEvictedHashes{numRemembered(mStore.numBlocks())}
+    , mEvictedAt{numRemembered(mStore.numBlocks())}
     , mRetention{mStore.numBlocks()}
+    , mIdle{mStore.numBlocks()}
     , mAttachedFrom(config.windowPools.size())
 {
     mWindows.reserve(config.windowPools.size());
@@ -151,7 +153,13 @@ KvCacheStats KVCacheManager::stats() const
     stats.allocNewBlocks = mAllocNewBlocks;
     stats.reusedBlocks = mReusedBlocks;
     stats.missedBlocks = mMissedBlocks;
-    stats.evictedBlocks = mEvictedBlocks;
+    stats.evictedBlocks = mEvictedOnDevice + mEvictedOnHost + mEvictedWithParent;
+    stats.evictedOnDevice = mEvictedOnDevice;
+    stats.evictedOnHost = mEvictedOnHost;
+    stats.evictedWithParent = mEvictedWithParent;
+    stats.flushedBlocks = mFlushedBlocks;
+    stats.evictedIdle = mEvictedIdle;
+    stats.reusedIdle = mReusedIdle;
     stats.partialReusedBlocks = mPartialReusedBlocks;
     stats.offloadedBlocks = mOffloadedBlocks;
     stats.onboardedBlocks = mOnboardedBlocks;
@@ -165,6 +173,37 @@ KvCacheStats KVCacheManager::stats() const
         stats.windowPools.push_back(pool.stats());
     }
     return stats;
+}
+
+std::string KVCacheManager::blockMap() const
+{
+    auto const numPlaces = static_cast<std::size_t>(mStore.numBlocks());
+    std::string letters(numPlaces, '?');
+    for (BlockId block = 0; block < mStore.numBlocks(); ++block)
+    {
+        auto const& record = mStore[block];
+        auto& letter = letters[static_cast<std::size_t>(record.slot)];
+        switch (record.state)
+        {
+        case BlockState::kFree:
+            letter = 'f';
+            break;
+        case BlockState::kCached:
+            letter = 'c';
+            break;
+        case BlockState::kHeld:
+            letter = record.present ? 'h' : 'p';
+            break;
+        }
+    }
+    std::string runs;
+    for (std::size_t begin = 0, end = 0; begin < numPlaces; begin = end)
+    {
+        end = std::min(letters.find_first_not_of(letters[begin], begin), numPlaces);
+        runs += std::to_string(end - begin);
+        runs += letters[begin];
+    }
+    return runs;
 }
 
 void KVCacheManager::flushEvents()
@@ -211,6 +250,7 @@ std::int64_t KVCacheManager::blocksFor(std::int64_t numTokens) const
 
 void KVCacheManager::checkAppend(SequenceId id, Sequence const& sequence, std::size_t numTokens) const
 {
+    checkNamed(id, sequence);
     if (numTokens > static_cast<std::size_t>(sequence.maxTokens - sequence.numTokens))
     {
         throw CapacityExceededError(nameOfSequence(id) + ": " + std::to_string(numTokens) + " tokens appended to "
@@ -219,9 +259,17 @@ void KVCacheManager::checkAppend(SequenceId id, Sequence const& sequence, std::s
     }
 }
 
+void KVCacheManager::checkNamed(SequenceId id, Sequence const& sequence) const
+{
+    if (sequence.unnamed)
+    {
+        throw InvalidArgumentError(nameOfSequence(id) + ": its last token has no id yet");
+    }
+}
+
 void KVCacheManager::checkCommit(SequenceId id, Sequence const& sequence, std::int64_t numWritten) const
 {
-    auto const top = std::min(sequence.numTokens, sequence.numSlots);
+    auto const top = std::min(sequence.numTokens - (sequence.unnamed ? 1 : 0), sequence.numSlots);
     if (numWritten < sequence.numWritten || numWritten > top)
     {
         throw InvalidArgumentError(nameOfSequence(id) + ": commit of " + std::to_string(numWritten)

@@ -360,6 +360,7 @@ void KVCacheManager::takeMatched(Sequence& added, PartialUse use)
     // All are held before anything is taken, so that making room for one cannot cost another.
     for (auto const block : mMatch.blocks)
     {
+        countReuse(block);
         hold(block);
     }
     added.blocks.assign(mMatch.blocks.begin(), mMatch.blocks.end());
@@ -367,6 +368,7 @@ void KVCacheManager::takeMatched(Sequence& added, PartialUse use)
     added.numWritten = static_cast<std::int64_t>(mMatch.blocks.size()) * tokensPerBlock();
     if (use != PartialUse::kNone)
     {
+        countReuse(mMatch.partial.block);
         hold(mMatch.partial.block);
         added.numWritten += mMatch.partial.numTokens;
     }

@@ -39,6 +39,7 @@ void KVCacheManager::becomeIdle(BlockId block)
     record.level = std::max(record.level, record.priority);
     mPolicy.releaseCached(block);
     mRetention.start(block);
+    mIdle.start(block);
     if (record.parent >= 0 && mStore[record.parent].level < record.level)
     {
         liftAbove(block);
@@ -85,7 +86,7 @@ BlockId KVCacheManager::takeBlock()
     {
         if (cached)
         {
-            evict(block);
+            evict(block, mEvictedOnDevice);
         }
         hold(block);
     }
@@ -113,14 +114,15 @@ BlockId KVCacheManager::takeHostBlock()
     }
     if (mStore[block].present)
     {
-        evict(block);
+        evict(block, mEvictedOnHost);
     }
     hold(block);
     return block;
 }
 
 //! Takes a cached block out of the tree, and with it what lies below on the host. It stays on its list.
-void KVCacheManager::evict(BlockId block)
+//! \param cause counts the block; those below have their own count.
+void KVCacheManager::evict(BlockId block, std::int64_t& cause)
 {
     while (true)
     {
@@ -130,18 +132,31 @@ void KVCacheManager::evict(BlockId block)
             leaf = mTree.firstChildOf(leaf);
         }
         auto const hash = mStore[leaf].hash;
-        mEvictedHashes[hash.low & (mEvictedHashes.size() - 1)] = hash.high;
+        mEvictedHashes[rememberedAt(hash)] = hash.high;
+        mEvictedAt[rememberedAt(hash)] = mIdle.now();
+        mEvictedIdle.add(mIdle.idleMs(leaf));
         eraseFromTree(leaf);
-        ++mEvictedBlocks;
         if (leaf == block)
         {
+            ++cause;
             return;
         }
+        ++mEvictedWithParent;
         if (mPolicy.state(leaf) == BlockState::kCached)
         {
             mRetention.stop(leaf);
+            mIdle.stop(leaf);
             mPolicy.demote(leaf);
         }
+    }
+}
+
+//! Of a block that a prompt found, before it is held.
+void KVCacheManager::countReuse(BlockId block)
+{
+    if (mIdle.isIdle(block))
+    {
+        mReusedIdle.add(mIdle.idleMs(block));
     }
 }
 

@@ -100,7 +100,8 @@ char const* nameOf(MatchStop stop)
     return "unknown";
 }
 
-MatchExplanation KVCacheManager::explain(ArrayView<TokenId> tokens, MediaRunsView const& media, ReuseScope const& scope)
+MatchExplanation KVCacheManager::explain(
+    ArrayView<TokenId> tokens, MediaRunsView const& media, ReuseScope const& scope, bool otherSalts)
 {
     MatchExplanation result;
     result.cachedTokens = probe(tokens, media, scope);
@@ -133,10 +134,11 @@ MatchExplanation KVCacheManager::explain(ArrayView<TokenId> tokens, MediaRunsVie
     else if (index < mMatch.keys.numWhole() && wasEvicted(mMatch.keys.hashOf(index)))
     {
         result.stop = MatchStop::kEvicted;
+        result.evictedMs = mIdle.since(mEvictedAt[rememberedAt(mMatch.keys.hashOf(index))]);
     }
     else
     {
-        explainDifference(tokens, scope, result);
+        explainDifference(tokens, scope, otherSalts, result);
     }
     return result;
 }
@@ -173,7 +175,8 @@ bool KVCacheManager::isBeingComputed(std::size_t index, ReuseScope const& scope)
         });
 }
 
-void KVCacheManager::explainDifference(ArrayView<TokenId> tokens, ReuseScope const& scope, MatchExplanation& result)
+void KVCacheManager::explainDifference(
+    ArrayView<TokenId> tokens, ReuseScope const& scope, bool otherSalts, MatchExplanation& result)
 {
     auto const index = mMatch.blocks.size();
     auto const root = mTree.findRoot(scope, mMatch.rootHash);
@@ -188,6 +191,10 @@ void KVCacheManager::explainDifference(ArrayView<TokenId> tokens, ReuseScope con
     auto const roots = mTree.roots();
     for (std::size_t other = 0; other < std::min(roots.size(), kMaxScopes); ++other)
     {
+        if (!otherSalts && mTree.scopeOf(roots[other]).cacheSalt != scope.cacheSalt)
+        {
+            continue;
+        }
         if ((!root || roots[other] != *root) && matchesBelow(roots[other], index))
         {
             result.stop = compare(scope, mTree.scopeOf(roots[other]));

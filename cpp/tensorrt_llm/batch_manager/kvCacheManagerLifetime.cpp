@@ -52,6 +52,47 @@ void KVCacheManager::appendBatch(ArrayView<SequenceId> ids, ArrayView<TokenId> t
     checkAfterOperation();
 }
 
+void KVCacheManager::growBatch(ArrayView<SequenceId> ids)
+{
+    checkBatch(ids);
+    for (auto const id : ids)
+    {
+        checkAppend(id, sequence(id), 1);
+    }
+    for (auto const id : ids)
+    {
+        auto& target = sequence(id);
+        append(target, {&kNoToken, 1});
+        target.unnamed = true;
+    }
+    checkAfterOperation();
+}
+
+void KVCacheManager::nameBatch(ArrayView<SequenceId> ids, ArrayView<TokenId> tokens)
+{
+    checkSizes(ids.size(), tokens.size());
+    checkBatch(ids);
+    for (auto const id : ids)
+    {
+        if (!sequence(id).unnamed)
+        {
+            throw InvalidArgumentError(nameOfSequence(id) + ": its last token has an id already");
+        }
+    }
+    for (std::size_t index = 0; index < ids.size(); ++index)
+    {
+        auto& target = sequence(ids[index]);
+        target.unnamed = false;
+        auto const position = target.numTokens - 1;
+        if (position < target.numSlots)
+        {
+            auto const block = target.blocks[static_cast<std::size_t>(position / tokensPerBlock())];
+            mStore.tokens(block)[position % tokensPerBlock()] = tokens[index];
+        }
+    }
+    checkAfterOperation();
+}
+
 bool KVCacheManager::commit(SequenceId id, std::int64_t numWritten)
 {
     auto& target = sequence(id);
@@ -87,6 +128,7 @@ std::optional<SequenceAllocation> KVCacheManager::fork(SequenceId source, Sequen
     {
         throw InvalidArgumentError(nameOfSequence(id) + " is live already");
     }
+    checkNamed(source, from);
     auto const numShared = static_cast<std::size_t>(from.numWritten / tokensPerBlock());
     auto const numNew = static_cast<BlockId>(blocksFor(from.numSlots)) - static_cast<BlockId>(numShared);
     auto const tailTokens = static_cast<std::int32_t>(from.numWritten % tokensPerBlock());
@@ -223,6 +265,7 @@ void KVCacheManager::rewind(SequenceId id, std::int64_t numTokens)
                                    + " tokens, expected " + std::to_string(least) + " to "
                                    + std::to_string(target.numTokens));
     }
+    target.unnamed = target.unnamed && numTokens == target.numTokens;
     target.numTokens = numTokens;
     if (mHasWindows)
     {
@@ -297,6 +340,7 @@ void KVCacheManager::copiesDone(Ticket ticket)
 void KVCacheManager::refresh(std::int64_t nowMs)
 {
     mRetention.advance(nowMs);
+    mIdle.advance(nowMs);
     for (auto block = mRetention.popExpired(); block != kNoBlock; block = mRetention.popExpired())
     {
         fallBack(block);
@@ -317,6 +361,7 @@ BlockId KVCacheManager::resetReuseState()
                 dropWindows(block);
             }
             mRetention.stop(block);
+            mIdle.stop(block);
             mPolicy.demote(block);
         }
     }
@@ -331,6 +376,7 @@ BlockId KVCacheManager::resetReuseState()
             mEvents.removed(block);
         }
     }
+    mFlushedBlocks += mTree.size();
     mTree.clear();
     auto const forget = [](Sequence& sequence)
     {
@@ -512,6 +558,7 @@ void KVCacheManager::release(Sequence& ending)
         {
             eraseFromTree(*block);
             mRetention.stop(*block);
+            mIdle.stop(*block);
             mPolicy.demote(*block);
         }
     }

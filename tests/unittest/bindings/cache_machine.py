@@ -161,13 +161,19 @@ class CacheMachine(RuleBasedStateMachine):
         found = self.batched.commit_batch(ids(*targets), ids(*targets.values()))
         assert found.tolist() == changed
 
-    def append_all(self, sequence_ids: list[int], tokens: list[int]) -> None:
+    def append_all(
+        self, sequence_ids: list[int], tokens: list[int], *, early: bool = False
+    ) -> None:
         for token in tokens:
             for sequence_id in sequence_ids:
                 self.checked.append(sequence_id, [token])
-            self.batched.append_batch(
-                ids(*sequence_ids), np.full(len(sequence_ids), token, np.int32)
-            )
+            named = np.full(len(sequence_ids), token, np.int32)
+            if early:
+                self.batched.grow_batch(ids(*sequence_ids))
+                self.batched.name_batch(ids(*sequence_ids), named)
+                self.counts["named later"] += 1
+            else:
+                self.batched.append_batch(ids(*sequence_ids), named)
 
     def free_all(self, sequence_ids: list[int], keep: bool) -> None:
         for sequence_id in sequence_ids:
@@ -240,11 +246,12 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(
         places=st.lists(st.integers(0, 99), min_size=1, max_size=3),
         tokens=st.lists(st.integers(TEXT, TEXT + 1), min_size=1, max_size=3),
+        early=st.booleans(),
     )
-    def append(self, places: list[int], tokens: list[int]) -> None:
+    def append(self, places: list[int], tokens: list[int], early: bool) -> None:
         chosen = self.pick(places)
         room = min(self.live[s].max_tokens - len(self.live[s].contents) for s in chosen)
-        self.append_all(chosen, tokens[:room])
+        self.append_all(chosen, tokens[:room], early=early)
 
     @precondition(lambda self: self.live)
     @rule(place=st.integers(0, 99))

@@ -33,6 +33,7 @@ PRESSURE = [
     "batches",
     "errors",
     "freed without keeping",
+    "named later",
     "victims compared",
 ]
 

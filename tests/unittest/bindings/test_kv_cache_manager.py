@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import re
 import threading
 from collections.abc import Callable
 
@@ -35,6 +37,14 @@ from tests.unittest.bindings.manager_model import UNKNOWN, PrefixModel, Token
 
 def ids(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
+
+
+def places(block_map: str) -> str:
+    """The letter of each place."""
+    runs = re.findall(r"(\d+)([fchp])", block_map)
+    assert "".join(map("".join, runs)) == block_map
+    assert all(one[1] != other[1] for one, other in itertools.pairwise(runs))
+    return "".join(int(count) * letter for count, letter in runs)
 
 
 def tokens(*values: int) -> np.ndarray:
@@ -208,15 +218,26 @@ class ManagerMachine(RuleBasedStateMachine):
                 name = (sequence_id, index) if path is None else path
                 assert names.setdefault(block, name) == name
         assert len(set(names.values())) == len(names)
+        shown = places(self.manager.block_map())
+        assert len(shown) == stats.max_num_blocks
+        for block, name in names.items():
+            assert shown[block] == ("h" if name in self.model.findable else "p")
+        assert shown.count("h") + shown.count("p") == len(names)
+        assert shown.count("h") + shown.count("c") == len(self.model.findable)
 
 
 ManagerMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 TestManagerMachine = ManagerMachine.TestCase
 
 
-def run(manager: KVCacheManager, prompt: np.ndarray, described: MediaRuns | None = None) -> int:
+def run(
+    manager: KVCacheManager,
+    prompt: np.ndarray,
+    described: MediaRuns | None = None,
+    scope: ReuseScope | None = None,
+) -> int:
     """Runs a prompt to its end; gives its cached tokens."""
-    allocation = manager.add_sequence(0, prompt, described, ReuseScope(), 1)
+    allocation = manager.add_sequence(0, prompt, described, scope or ReuseScope(), 1)
     assert allocation is not None
     manager.commit(0, len(prompt))
     manager.free_sequence(0)
@@ -382,6 +403,13 @@ def test_explain_names_the_reason() -> None:
     found = manager.explain(other, None, ReuseScope())
     assert (found.cached_tokens, found.reason, found.block, found.position) == (4, "tokens", 1, 6)
     assert manager.explain(prompt, None, ReuseScope("x")).reason == "salt"
+    assert manager.explain(prompt, None, ReuseScope("x"), other_salts=False).reason == "unknown"
+    # What one's own salt has is told all the same, and so is another mode under it.
+    run(manager, other, scope=ReuseScope("x"))
+    found = manager.explain(prompt, None, ReuseScope("x"), other_salts=False)
+    assert (found.reason, found.cached_tokens, found.position) == ("tokens", 4, 6)
+    mode = ReuseScope(adapter_mode="speech")
+    assert manager.explain(prompt, None, mode, other_salts=False).reason == "adapter_mode"
 
 
 def test_copy_plans_and_forks() -> None:
@@ -421,6 +449,7 @@ def test_retention_and_host_pool() -> None:
     assert [CopyKind(row[0]) for row in plan.entries] == [CopyKind.OFFLOAD]
     manager.copies_done(plan.ticket)
     assert manager.stats().host_cached_num_blocks == 1
+    assert sorted(places(manager.block_map())[2:]) == ["c", "f"], "those on the host are last"
     assert manager.probe(tokens(1, 2, 3), None, ReuseScope()) == 2
     manager.refresh(100)
     with pytest.raises(InvalidArgumentError, match="101"):

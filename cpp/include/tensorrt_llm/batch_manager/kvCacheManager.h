@@ -6,7 +6,7 @@
 //!
 //! Pure bookkeeping over ids, tokens, digests and counts; it never touches a tensor.
 //!
-//! Life of a sequence: addSequence -> (appendTokens | commit)* -> freeSequence.
+//! Life of a sequence: addSequence -> (appendTokens | growBatch, nameBatch | commit)* -> freeSequence.
 //! Life of a block (lists and who moves it: evictionPolicy.h):
 //!
 //!     free ──addSequence, appendTokens──▶ held, private ──commit──▶ held, findable ◀──match── cached
@@ -39,6 +39,7 @@
 #include "tensorrt_llm/batch_manager/common.h"
 #include "tensorrt_llm/batch_manager/copyPlan.h"
 #include "tensorrt_llm/batch_manager/evictionPolicy.h"
+#include "tensorrt_llm/batch_manager/idleClock.h"
 #include "tensorrt_llm/batch_manager/kvCacheEvents.h"
 #include "tensorrt_llm/batch_manager/radixBlockTree.h"
 #include "tensorrt_llm/batch_manager/retention.h"
@@ -101,6 +102,12 @@ struct KvCacheStats
     std::int64_t reusedBlocks;        //!< since start: prompt blocks found in the cache
     std::int64_t missedBlocks;        //!< since start: prompt blocks that had to be taken new
     std::int64_t evictedBlocks;       //!< since start: findable blocks given up to make room
+    std::int64_t evictedOnDevice;     //!< of these, on the device, for the content of others
+    std::int64_t evictedOnHost;       //!< of these, on the host, for blocks that moved there
+    std::int64_t evictedWithParent;   //!< of these, on the host, because what they continue was given up
+    std::int64_t flushedBlocks;       //!< since start: findable blocks dropped by resetReuseState
+    DurationCounts evictedIdle;       //!< how long each evicted block had lain unused
+    DurationCounts reusedIdle;        //!< how long each block had lain unused that was found, in whole or in part
     std::int64_t partialReusedBlocks; //!< since start: of the missed, those of which a leading part was found
     std::int64_t offloadedBlocks;     //!< since start: blocks moved to the host pool
     std::int64_t onboardedBlocks;     //!< since start: blocks moved back
@@ -141,8 +148,9 @@ struct MatchExplanation
 {
     std::int64_t cachedTokens{0}; //!< what probe says
     MatchStop stop{MatchStop::kUnknown};
-    std::int64_t block{0};    //!< index in the prompt of the block at which it stops
-    std::int64_t position{0}; //!< index in the prompt of the first token that is not shared
+    std::int64_t block{0};                 //!< index in the prompt of the block at which it stops
+    std::int64_t position{0};              //!< index in the prompt of the first token that is not shared
+    std::optional<std::int64_t> evictedMs; //!< with kEvicted: how long ago, in milliseconds
 };
 
 //! Block ids of several sequences, row by row, padded with kNoBlock to the longest.
@@ -201,9 +209,10 @@ public:
     }
 
     //! How long a match is and why it stops there. For tools: it may look at every sequence and scope.
+    //! \param otherSalts whether it may tell that more is found under another salt.
     //! \throws InvalidArgumentError, InvalidMediaRunsError
     [[nodiscard]] MatchExplanation explain(
-        ArrayView<TokenId> tokens, MediaRunsView const& media, ReuseScope const& scope);
+        ArrayView<TokenId> tokens, MediaRunsView const& media, ReuseScope const& scope, bool otherSalts = true);
 
     //! Adds generated tokens, and from the promise the blocks that their KV needs.
     //! \throws UnknownSequenceError; CapacityExceededError past maxNewTokens.
@@ -212,6 +221,17 @@ public:
     //! appendTokens with one token for each of several sequences.
     //! \throws as appendTokens; InvalidArgumentError if sizes differ or an id comes twice.
     void appendBatch(ArrayView<SequenceId> ids, ArrayView<TokenId> tokens);
+
+    //! appendBatch with tokens whose ids are not known yet, so that the step that writes their KV can be laid out while
+    //! the one that chooses them runs. Until nameBatch a sequence takes no more tokens, and what is not named cannot be
+    //! committed: no key ever holds a token that was not chosen.
+    //! \throws as appendBatch; InvalidArgumentError if the last token of one has no id yet.
+    void growBatch(ArrayView<SequenceId> ids);
+
+    //! Gives the tokens of growBatch their ids.
+    //! \throws UnknownSequenceError; InvalidArgumentError if sizes differ, an id comes twice, or the last token of one
+    //! has an id.
+    void nameBatch(ArrayView<SequenceId> ids, ArrayView<TokenId> tokens);
 
     //! Says that the KV of the first \p numWritten tokens is written. Every block that this fills becomes findable;
     //! where an equal block is findable already, the sequence's own copy is given back and its table has the other one.
@@ -229,7 +249,7 @@ public:
     //! A new sequence that goes on from where \p source is, with the same limits. Written whole blocks are shared; the
     //! block that is written next is copied, as the plan says, so each writes its own.
     //! \return nothing, and changes nothing, if the pool cannot promise that now.
-    //! \throws UnknownSequenceError; InvalidArgumentError if \p id is live.
+    //! \throws UnknownSequenceError; InvalidArgumentError if \p id is live, or the source's last token has no id yet.
     std::optional<SequenceAllocation> fork(SequenceId source, SequenceId id);
 
     //! Raises a promise: \p maxNewTokens new tokens in all may come after the prompt. Nothing changes if they may
@@ -295,6 +315,10 @@ public:
 
     [[nodiscard]] KvCacheStats stats() const;
 
+    //! The state of each place of the primary pool, those of the host pool last, as runs of a count and a letter:
+    //! f is free, c cached, h held and findable, p held and private ("3h1p60f").
+    [[nodiscard]] std::string blockMap() const;
+
     //! Recounts everything, in time proportional to pool and tables. \throws InternalStateError with both numbers.
     void checkIntegrity() const;
 
@@ -354,6 +378,7 @@ private:
     [[nodiscard]] Sequence const& sequence(SequenceId id) const;
     [[nodiscard]] std::int64_t blocksFor(std::int64_t numTokens) const;
     void checkAppend(SequenceId id, Sequence const& sequence, std::size_t numTokens) const;
+    void checkNamed(SequenceId id, Sequence const& sequence) const;
     void checkCommit(SequenceId id, Sequence const& sequence, std::int64_t numWritten) const;
     void checkBatch(ArrayView<SequenceId> ids);
     void checkAfterOperation() const;
@@ -394,6 +419,7 @@ private:
         {
             mPolicy.claim(block);
             mRetention.stop(block);
+            mIdle.stop(block);
         }
     }
 
@@ -411,7 +437,8 @@ private:
     void prefetchNext() const;
     void takeBlocks(Sequence& sequence, std::size_t numBlocks);
     void eraseFromTree(BlockId block);
-    void evict(BlockId block);
+    void evict(BlockId block, std::int64_t& cause);
+    void countReuse(BlockId block);
     [[nodiscard]] BlockId takeHostBlock();
     void swapSlots(BlockId one, BlockId other);
     void onboard(BlockId block);
@@ -447,12 +474,18 @@ private:
 
     // Explanations (kvCacheManagerExplain.cpp).
     [[nodiscard]] bool isBeingComputed(std::size_t index, ReuseScope const& scope) const;
-    void explainDifference(ArrayView<TokenId> tokens, ReuseScope const& scope, MatchExplanation& result);
+    void explainDifference(
+        ArrayView<TokenId> tokens, ReuseScope const& scope, bool otherSalts, MatchExplanation& result);
     [[nodiscard]] bool matchesBelow(NodeId root, std::size_t index);
+
+    [[nodiscard]] std::size_t rememberedAt(BlockHash const& hash) const
+    {
+        return hash.low & (mEvictedHashes.size() - 1);
+    }
 
     [[nodiscard]] bool wasEvicted(BlockHash const& hash) const
     {
-        return mEvictedHashes[hash.low & (mEvictedHashes.size() - 1)] == hash.high;
+        return mEvictedHashes[rememberedAt(hash)] == hash.high;
     }
 
     // Checks (kvCacheManagerIntegrity.cpp).
@@ -470,7 +503,9 @@ private:
     EvictionPolicy mPolicy;
     KvCacheEventLog mEvents;
     LazyArray<std::uint64_t> mEvictedHashes; //!< upper halves, by lower half: what was evicted lately
+    LazyArray<IdleClock::Stamp> mEvictedAt;  //!< when, in the same places
     RetentionClock mRetention;
+    IdleClock mIdle;
     CopyLedger mCopies;
     std::vector<WindowPool> mWindows;
     SequenceTable mSequences;
@@ -480,7 +515,12 @@ private:
     std::int64_t mReusedBlocks{0};
     std::int64_t mMissedBlocks{0};
     std::int64_t mAllocNewBlocks{0};
-    std::int64_t mEvictedBlocks{0};
+    std::int64_t mEvictedOnDevice{0};
+    std::int64_t mEvictedOnHost{0};
+    std::int64_t mEvictedWithParent{0};
+    std::int64_t mFlushedBlocks{0};
+    DurationCounts mEvictedIdle;
+    DurationCounts mReusedIdle;
     std::int64_t mPartialReusedBlocks{0};
     std::int64_t mOffloadedBlocks{0};
     std::int64_t mOnboardedBlocks{0};

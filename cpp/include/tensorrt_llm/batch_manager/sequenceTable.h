@@ -47,7 +47,8 @@ struct Sequence
     BlockId numReserved{0};          //!< promised and not yet taken
     Ticket ticket{0};                //!< the last plan that copies from or to its blocks, or onboarded them
     std::optional<RetentionConfig> retention;
-    bool keep{true}; //!< whether its findable blocks stay so after it
+    bool keep{true};     //!< whether its findable blocks stay so after it
+    bool unnamed{false}; //!< its last token has a place and no id yet
     std::uint64_t batchStamp{0};
 };
 

@@ -124,7 +124,8 @@ void bindResults(py::module_& module)
         .def_readonly("cached_tokens", &bm::MatchExplanation::cachedTokens)
         .def_property_readonly("reason", [](bm::MatchExplanation const& self) { return bm::nameOf(self.stop); })
         .def_readonly("block", &bm::MatchExplanation::block)
-        .def_readonly("position", &bm::MatchExplanation::position);
+        .def_readonly("position", &bm::MatchExplanation::position)
+        .def_readonly("evicted_ms", &bm::MatchExplanation::evictedMs);
 
     py::class_<bm::CopyPlan>(module, "CopyPlan", "Copies to run in order, and the ticket to report them by.")
         .def_readonly("ticket", &bm::CopyPlan::ticket)
@@ -144,6 +145,15 @@ void bindResults(py::module_& module)
         .def_readonly("evicted_blocks", &bm::WindowPoolStats::evictedBlocks)
         .def_readonly("released_blocks", &bm::WindowPoolStats::releasedBlocks);
 
+    py::class_<bm::DurationCounts>(module, "DurationCounts", "Durations by size, in milliseconds.")
+        .def_property_readonly("bounds_ms", [](bm::DurationCounts const&) { return bm::DurationCounts::kBoundsMs; })
+        .def_readonly("counts", &bm::DurationCounts::counts)
+        .def_readonly("sum_ms", &bm::DurationCounts::sumMs)
+        .def(
+            "__eq__", [](bm::DurationCounts const& self, bm::DurationCounts const& other)
+            { return self.counts == other.counts && self.sumMs == other.sumMs; }, "other"_a, py::is_operator())
+        .attr("__hash__") = py::none();
+
     py::class_<bm::KvCacheStats>(module, "KvCacheStats", "A snapshot of the pool, and counts since start.")
         .def_readonly("max_num_blocks", &bm::KvCacheStats::maxNumBlocks)
         .def_readonly("free_num_blocks", &bm::KvCacheStats::freeNumBlocks)
@@ -156,6 +166,12 @@ void bindResults(py::module_& module)
         .def_readonly("reused_blocks", &bm::KvCacheStats::reusedBlocks)
         .def_readonly("missed_blocks", &bm::KvCacheStats::missedBlocks)
         .def_readonly("evicted_blocks", &bm::KvCacheStats::evictedBlocks)
+        .def_readonly("evicted_on_device", &bm::KvCacheStats::evictedOnDevice)
+        .def_readonly("evicted_on_host", &bm::KvCacheStats::evictedOnHost)
+        .def_readonly("evicted_with_parent", &bm::KvCacheStats::evictedWithParent)
+        .def_readonly("flushed_blocks", &bm::KvCacheStats::flushedBlocks)
+        .def_readonly("evicted_idle", &bm::KvCacheStats::evictedIdle)
+        .def_readonly("reused_idle", &bm::KvCacheStats::reusedIdle)
         .def_readonly("partial_reused_blocks", &bm::KvCacheStats::partialReusedBlocks)
         .def_readonly("offloaded_blocks", &bm::KvCacheStats::offloadedBlocks)
         .def_readonly("onboarded_blocks", &bm::KvCacheStats::onboardedBlocks)
@@ -228,13 +244,13 @@ void bindManager(py::module_& module)
         .def(
             "explain",
             [](Manager& self, Buffer<bm::TokenId> const& tokens, bm::MediaRuns const* media,
-                bm::ReuseScope const& scope)
+                bm::ReuseScope const& scope, bool otherSalts)
             {
                 auto const prompt = viewOf(tokens, "tokens");
                 Unlocked const unlocked;
-                return self.explain(prompt, media == nullptr ? bm::MediaRunsView{} : media->view(), scope);
+                return self.explain(prompt, media == nullptr ? bm::MediaRunsView{} : media->view(), scope, otherSalts);
             },
-            py::arg("tokens").noconvert(), "media"_a.none(true), "scope"_a.none(false))
+            py::arg("tokens").noconvert(), "media"_a.none(true), "scope"_a.none(false), "other_salts"_a = true)
         .def(
             "append_tokens",
             [](Manager& self, bm::SequenceId id, Buffer<bm::TokenId> const& tokens)
@@ -252,6 +268,25 @@ void bindManager(py::module_& module)
                 auto const added = viewOf(tokens, "tokens");
                 Unlocked const unlocked;
                 self.appendBatch(rows, added);
+            },
+            py::arg("sequence_ids").noconvert(), py::arg("tokens").noconvert())
+        .def(
+            "grow_batch",
+            [](Manager& self, Buffer<bm::SequenceId> const& ids)
+            {
+                auto const rows = viewOf(ids, "sequence_ids");
+                Unlocked const unlocked;
+                self.growBatch(rows);
+            },
+            py::arg("sequence_ids").noconvert())
+        .def(
+            "name_batch",
+            [](Manager& self, Buffer<bm::SequenceId> const& ids, Buffer<bm::TokenId> const& tokens)
+            {
+                auto const rows = viewOf(ids, "sequence_ids");
+                auto const named = viewOf(tokens, "tokens");
+                Unlocked const unlocked;
+                self.nameBatch(rows, named);
             },
             py::arg("sequence_ids").noconvert(), py::arg("tokens").noconvert())
         .def("commit", py::overload_cast<bm::SequenceId, std::int64_t>(&Manager::commit), "sequence_id"_a,
@@ -309,6 +344,7 @@ void bindManager(py::module_& module)
             },
             py::arg("sequence_ids").noconvert(), "pool"_a = 0)
         .def("stats", &Manager::stats)
+        .def("block_map", &Manager::blockMap, py::call_guard<Unlocked>())
         .def("check_integrity", &Manager::checkIntegrity, py::call_guard<Unlocked>());
 }
 

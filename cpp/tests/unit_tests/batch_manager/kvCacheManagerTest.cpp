@@ -361,6 +361,56 @@ BOOST_AUTO_TEST_CASE(batchesAreAllOrNothing)
     BOOST_TEST((manager.blockIds(2) == manager.blockIds(3)));
 }
 
+// The place of a token is taken before it is known; it is found only under the id that it got.
+BOOST_AUTO_TEST_CASE(growsByTokensThatAreNamedLater)
+{
+    KVCacheManager manager{8, 2};
+    ReuseScope const scope;
+    add(manager, 1, text(10, 3), 4);
+    add(manager, 2, text(20, 4), 3);
+    using Ids = std::vector<SequenceId>;
+    using Counts = std::vector<std::int64_t>;
+    using Tokens = std::vector<TokenId>;
+    auto const free = manager.stats().freeNumBlocks;
+    manager.growBatch(Ids{1, 2});
+    BOOST_TEST(manager.stats().freeNumBlocks == free - 1); // 1 has room in its last block, 2 has not
+    auto const unnamed = says({"sequence 1", "no id yet"});
+    BOOST_CHECK_EXCEPTION(manager.growBatch(Ids{2, 1}), InvalidArgumentError, says({"sequence 2", "no id yet"}));
+    BOOST_CHECK_EXCEPTION(manager.appendBatch(Ids{1}, Tokens{7}), InvalidArgumentError, unnamed);
+    BOOST_CHECK_EXCEPTION(static_cast<void>(manager.fork(1, 9)), InvalidArgumentError, unnamed);
+    BOOST_CHECK_EXCEPTION(manager.commit(1, 4), InvalidArgumentError, says({"commit of 4", "0 to 3"}));
+    manager.commitBatch(Ids{1, 2}, Counts{3, 4});
+    BOOST_CHECK_EXCEPTION(manager.nameBatch(Ids{1, 2}, Tokens{7}), InvalidArgumentError, says({"2 ids", "1"}));
+    BOOST_CHECK_THROW(manager.nameBatch(Ids{1, 3}, Tokens{7, 7}), UnknownSequenceError);
+    manager.nameBatch(Ids{1, 2}, Tokens{70, 80});
+    BOOST_CHECK_EXCEPTION(
+        manager.nameBatch(Ids{1}, Tokens{7}), InvalidArgumentError, says({"sequence 1", "an id already"}));
+    manager.commitBatch(Ids{1, 2}, Counts{4, 5});
+    auto const probe = [&](Tokens tokens)
+    {
+        return manager.probe(tokens, nullptr, scope);
+    };
+    BOOST_TEST(probe({10, 11, 12, 70, 1}) == 4);
+    BOOST_TEST(probe({10, 11, 12, 71, 1}) == 2);
+    // One that ends before its token is known leaves what it has written, and no more.
+    manager.growBatch(Ids{1, 2});
+    manager.freeSequence(1);
+    BOOST_TEST(probe({10, 11, 12, 70, kNoToken, 1}) == 4);
+    // One that goes back may grow again.
+    manager.rewind(2, 5);
+    manager.growBatch(Ids{2});
+    manager.nameBatch(Ids{2}, Tokens{81});
+    manager.commit(2, 6);
+    BOOST_TEST(probe({20, 21, 22, 23, 80, 81, 1}) == 6);
+    // The last new token has no slot.
+    manager.growBatch(Ids{2});
+    manager.nameBatch(Ids{2}, Tokens{82});
+    BOOST_CHECK_THROW(manager.growBatch(Ids{2}), CapacityExceededError);
+    manager.freeSequence(2);
+    BOOST_TEST(manager.stats().usedNumBlocks == 0);
+    manager.checkIntegrity();
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(state)
