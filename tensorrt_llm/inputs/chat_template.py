@@ -39,7 +39,7 @@ class MediaPart:
     """The place of a media item in a message.
 
     Attributes:
-        modality: ``"image"`` or ``"audio"``.
+        modality: ``"image"``, ``"audio"`` or ``"video"``.
         item: Index of the item in the list handed to the input processor.
     """
 

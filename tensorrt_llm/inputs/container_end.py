@@ -3,9 +3,10 @@
 """Finds MP4, Matroska, AVI, Ogg and transport stream files that end too early.
 
 Players go on with what is there. A recording cut off on its way is not the recording that was
-sent, so it is refused. Only the outermost structure is walked, which costs nothing.
+sent, so it is refused. Only the outermost structure is walked, which costs nothing;
+Matroska has a file of its own.
 
-MP4 boxes: ISO/IEC 14496-12 section 4.2. EBML: RFC 8794. Ogg pages: RFC 3533. AVI: RIFF chunks.
+MP4 boxes: ISO/IEC 14496-12 section 4.2. Ogg pages: RFC 3533. AVI: RIFF chunks.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from __future__ import annotations
 import struct
 
 from tensorrt_llm.errors import MediaError
+from tensorrt_llm.inputs.matroska_structure import check_segment
 
 # More of them than any writer makes; a file of nothing but empty ones must not keep us busy.
 _MAX_PARTS = 1_000_000
-_EBML_SEGMENT = 0x18538067
 _OGG_LAST_PAGE = 0x04
 _TRANSPORT_PACKET = 188
 
@@ -34,7 +35,7 @@ def check_whole(data: bytes, container: str) -> None:
     if container == "mov":
         _check_boxes(data)
     elif container == "matroska":
-        _check_segment(data)
+        check_segment(data)
     elif container == "ogg":
         _check_pages(data)
     elif container == "avi":
@@ -62,35 +63,6 @@ def _check_boxes(data: bytes) -> None:
             return
         position += size
         _check_end(data, position)
-
-
-def _check_segment(data: bytes) -> None:
-    position = 0
-    for _ in range(_MAX_PARTS):
-        name, position = _ebml_number(data, position, keep_marker=True)
-        size, position = _ebml_number(data, position, keep_marker=False)
-        if name is None or size is None:
-            return
-        position += size
-        if name == _EBML_SEGMENT:
-            _check_end(data, position)
-            return
-
-
-def _ebml_number(data: bytes, position: int, *, keep_marker: bool) -> tuple[int | None, int]:
-    """A number of variable length, None if there is none or it means "unknown"; and its end."""
-    first = data[position] if position < len(data) else 0
-    length = 9 - first.bit_length()
-    raw = data[position : position + length]
-    if first == 0 or len(raw) < length:
-        return None, position
-    number = int.from_bytes(raw, "big")
-    if not keep_marker:
-        most = (1 << 7 * length) - 1
-        number &= most
-        if number == most:
-            return None, position
-    return number, position + length
 
 
 def _check_pages(data: bytes) -> None:

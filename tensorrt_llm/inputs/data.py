@@ -17,7 +17,6 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NewType, TypeAlias, TypedDict
 
 import numpy as np
@@ -148,7 +147,9 @@ class MediaItem:
 
     @property
     def data(self) -> Any:
-        """The payload: a ``PIL.Image.Image`` or an ``AudioData``. Decodes now if it was deferred.
+        """The payload: a ``PIL.Image.Image``, an ``AudioData`` or a ``VideoClip``.
+
+        Decodes now if it was deferred.
 
         Raises:
             MediaError: If deferred content cannot be made after all.
@@ -245,7 +246,7 @@ class ProcessedItem:
     """One item as the engine needs it.
 
     Attributes:
-        modality: ``"image"`` or ``"audio"``.
+        modality: ``"image"``, ``"audio"`` or ``"video"``.
         identity: Digest of everything that decides the item's rows (payload, resolved options,
             cross-item context, caller id); None if unknown, then nothing from the item's first
             token on is shared.
@@ -255,6 +256,7 @@ class ProcessedItem:
         encoder_kwargs: Further arguments of the encoder call, for example the projection mode.
         uuid: The caller's id, echoed in events.
         part: Where the item stood in the request, for messages.
+        deferred: Its content, where that was not decoded when the item was made.
     """
 
     modality: str
@@ -264,6 +266,12 @@ class ProcessedItem:
     encoder_kwargs: Mapping[str, Any] = field(default_factory=dict)
     uuid: str | None = None
     part: str | None = None
+    deferred: DeferredContent | None = field(default=None, repr=False)
+
+    @property
+    def was_decoded(self) -> bool:
+        """Whether its content was made, at once or later."""
+        return self.deferred is None or self.deferred.is_made
 
     @property
     def num_rows(self) -> int:
@@ -290,6 +298,8 @@ class ProcessedPrompt:
         positions: int32 ``[axes, prompt_len]``: rotary position of each token on each axis; None
             where a token's position is its index. They follow from the token ids and the items'
             identities, so the block key holds what decides them.
+        position_delta: What is added to the index of a token behind the prompt to get its
+            position: a generated token stands where the same token of a longer prompt does.
     """
 
     token_ids: np.ndarray
@@ -297,14 +307,10 @@ class ProcessedPrompt:
     text: str | None = None
     adapter_mode: str = ""
     positions: np.ndarray | None = None
+    position_delta: int = 0
 
     def __len__(self) -> int:
         return len(self.token_ids)
-
-    @cached_property
-    def position_delta(self) -> int:
-        """What is added to the index of a token behind the prompt to get its position."""
-        return 0 if self.positions is None else int(self.positions.max()) + 1 - len(self)
 
     def position_ids(self, begin: int, end: int) -> np.ndarray:
         """Positions of tokens ``[begin, end)`` of the prompt and of what is generated behind it.

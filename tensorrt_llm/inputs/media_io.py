@@ -131,13 +131,10 @@ class MediaLoader:
         self._decoder = decoder or (decode_media if access.trusted else DecodePool())
         self._memo = memo
         self._default_options = dict(default_options or {})
-        for modality, options in self._default_options.items():
+        for modality in self._default_options:
             _check_modality(modality, "media_io_kwargs")
-            resolve_options(modality, options, None)
-        # They decide every outcome and never change, so they are written out once.
-        self._limits_told = {
-            modality: canonical_value(access.limits.of_content(modality)) for modality in MODALITIES
-        }
+        # Limits decide every outcome as options do, and most requests set none.
+        self._plain = {modality: self._resolved(modality, None) for modality in MODALITIES}
         self._decodings = SingleFlight()
         self._fetches: SingleFlight | None = None
         self._counter = _Counter()
@@ -226,6 +223,29 @@ class MediaLoader:
                 error.message += f" (declared format: {format!r})"
             raise
 
+    def read(self, source: Any, *, base64: bool = False, part: str | None = None) -> bytes:
+        """The encoded bytes that a source names or holds, for who keeps them.
+
+        Args:
+            source: A URL, path or ``data:`` URI.
+            base64: Whether it is base64 text instead.
+            part: As in :meth:`load`.
+
+        Raises:
+            MediaError: As :meth:`load`.
+            LimitExceededError: As :meth:`load`.
+        """
+        most = self._access.limits.max_bytes
+        try:
+            if base64 or isinstance(source, EncodedText) or _scheme(source) == "data":
+                text = source.text() if isinstance(source, EncodedText) else source
+                return (decode_base64 if base64 else decode_data_uri)(text, max_bytes=most)
+            return self._read_named(source)
+        except RequestError as error:
+            if part is not None:
+                error.at(part)
+            raise
+
     def _item(
         self,
         modality: str,
@@ -239,14 +259,21 @@ class MediaLoader:
         try:
             if uuid is not None and not isinstance(uuid, str):
                 raise MediaError(f"a media uuid is a str or None, not {type(uuid).__name__}")
-            defaults = self._default_options.get(modality)
-            load = _Load(modality, resolve_options(modality, defaults, options), scope)
-            content, digest = how(load)
+            known = self._plain[modality] if options is None else self._resolved(modality, options)
+            content, digest = how(_Load(modality, *known, scope))
             return MediaItem(modality, content, digest, uuid=uuid, part=part)
         except RequestError as error:
             if part is not None:
                 error.at(part)
             raise
+
+    def _resolved(
+        self, modality: str, options: Mapping[str, Any] | None
+    ) -> tuple[Mapping[str, Any], bytes]:
+        """Resolved options, and all that decides an outcome beside the bytes."""
+        resolved = resolve_options(modality, self._default_options.get(modality), options)
+        limits = self._access.limits.of_content(modality)
+        return resolved, canonical_value({"options": resolved, "limits": limits})
 
     def _from_text(
         self, load: _Load, *, form: str, text: str | EncodedText, decode: Callable[..., bytes]
@@ -296,7 +323,8 @@ class MediaLoader:
 
     def _from_object(self, load: _Load, source: Any) -> tuple[Any, Digest]:
         if isinstance(source, EmbeddingData):
-            return self._finished(load, source)
+            # What is identified now is read later, so that it must not change meanwhile.
+            return self._finished(load, source.copied())
         if load.modality == "image":
             image = _image(source)
             return self._finished(
@@ -312,7 +340,7 @@ class MediaLoader:
     def _memo_key(self, load: _Load, raw: bytes | memoryview, form: str = "") -> Hashable:
         if self._memo is None:
             return None
-        decides = {"options": load.options, "limits": self._limits_told[load.modality]}
+        decides = {"decides": load.decides}
         return self._memo.key(load.modality, raw, decides, form=form, scope=load.scope)
 
     def _known(self, key: Hashable) -> Digest | None:
@@ -359,6 +387,7 @@ class _Load:
 
     modality: str
     options: Mapping[str, Any]
+    decides: bytes
     scope: str | None
 
 

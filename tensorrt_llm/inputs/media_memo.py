@@ -24,7 +24,7 @@ from typing import Any, NewType
 import blake3
 
 from tensorrt_llm.errors import ConfigurationError
-from tensorrt_llm.inputs.canonical_value import canonical_value
+from tensorrt_llm.inputs.canonical_value import canonical_value, u64
 from tensorrt_llm.inputs.data import Digest
 
 MemoKey = NewType("MemoKey", bytes)
@@ -95,9 +95,11 @@ class MediaMemo:
         Raises:
             MediaError: If an option has no canonical form.
         """
-        head = canonical_value(["trtllm.media.memo.v1", modality, form, scope, options])
-        stream = blake3.blake3(head)
+        head = canonical_value(["trtllm.media.memo.v2", modality, form, scope, options])
+        # Behind the bytes, as in `multimodal_data`: from its start on a stream is hashed fastest.
+        stream = blake3.blake3()
         stream.update(raw)
+        stream.update(head + u64(len(head)))
         return MemoKey(stream.digest())
 
     @staticmethod
@@ -107,8 +109,7 @@ class MediaMemo:
         Raises:
             MediaError: If a value has no canonical form.
         """
-        head = canonical_value(["trtllm.media.memo.item.v1", bytes(digest), scope, context])
-        return MemoKey(blake3.blake3(head).digest())
+        return _small_key(["trtllm.media.memo.item.v2", bytes(digest), scope, context])
 
     @staticmethod
     def prompt_key(*decides: Any, scope: str | None = None) -> MemoKey:
@@ -117,8 +118,7 @@ class MediaMemo:
         Raises:
             MediaError: If a value has no canonical form.
         """
-        head = canonical_value(["trtllm.prompt.memo.v1", scope, decides])
-        return MemoKey(blake3.blake3(head).digest())
+        return _small_key(["trtllm.prompt.memo.v2", scope, decides])
 
     def payload_digest(self, key: MemoKey) -> Digest | None:
         """The payload digest of media sent before, if it is remembered."""
@@ -173,3 +173,9 @@ class MediaMemo:
             return MemoStats(
                 self._hits, self._misses, len(self._entries), self._bytes, self._evictions
             )
+
+
+def _small_key(decides: list[Any]) -> MemoKey:
+    """Key of values; read from its end like that of media, so that the two never meet."""
+    head = canonical_value(decides)
+    return MemoKey(blake3.blake3(head + u64(len(head))).digest())

@@ -6,14 +6,20 @@ Two media items are the same item exactly when their streams are equal, so a str
 that decides what the model sees, every part carries its length, and nothing is left to guess.
 
 A value below is in the form of ``canonical_value``; ``02 lp(x)`` is the bytes x as such a value.
+Every stream is read from its end: contents, then a head that says what they are, then the length of
+the head. So large contents lie where tree hashes take them fastest, at the very beginning.
 
 **Payload stream**, the input of :meth:`MediaHasher.payload_digest`:
 
-    value("trtllm.media.payload.v2/" + algorithm)
-    value(modality)
     for each part of the payload:
-        value(description)
-        02 lp(buffer)
+        buffer
+    head:
+        value("trtllm.media.payload.v3/" + algorithm)
+        value(modality)
+        for each part of the payload:
+            value(description)
+            u64 length of buffer
+    u64 length of head
 
 Every description holds ``kind``, ``shape``, ``dtype`` and ``byteorder``, and beside them:
 
@@ -27,16 +33,21 @@ Every description holds ``kind``, ``shape``, ``dtype`` and ``byteorder``, and be
 
 ``byteorder`` is always ``"little"``.
 
-**Identity stream**, the input of :meth:`MediaHasher.identity`:
+**Identity stream**, the input of :meth:`MediaHasher.identity`; it has no contents:
 
-    value("trtllm.media.identity.v1/" + algorithm)
-    value(modality)
-    value(payload digest as bytes)
-    value(context as dict)
-    value(caller id as str, or None)
+    head:
+        value("trtllm.media.identity.v2/" + algorithm)
+        value(modality)
+        02 lp(payload digest)
+        value(context as dict)
+        value(caller id as str, or None)
+    u64 length of head
 
-The version in the first value changes whenever any of this does, so digests of two layouts or two
-algorithms never meet.
+Under ``xxh3_128`` the digest is keyed BLAKE2b over keyed XXH3 of the contents, and all that follows
+them. Under the others it is the plain hash of the stream.
+
+The version in the first value of a head changes whenever any of this does, so digests of two
+layouts, two algorithms or two kinds of streams never meet.
 """
 
 from __future__ import annotations
@@ -46,6 +57,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import blake3
@@ -56,7 +68,13 @@ from PIL import Image
 from tensorrt_llm.errors import MediaError
 from tensorrt_llm.inputs.canonical_value import canonical_value, u64
 from tensorrt_llm.inputs.data import Digest
-from tensorrt_llm.inputs.mm_hashes import BaseModalityData, Chunks, item_chunks
+from tensorrt_llm.inputs.mm_hashes import (
+    BaseModalityData,
+    Chunks,
+    VideoData,
+    item_chunks,
+    serialize_item,
+)
 from tensorrt_llm.inputs.payload_form import (
     PayloadPart,
     array_part,
@@ -70,14 +88,25 @@ from tensorrt_llm.inputs.video_data import VideoClip
 if TYPE_CHECKING:
     import torch
 
+# Names that upstream has here, beside those of this module.
+__all__ = [
+    "AudioData",
+    "BaseModalityData",
+    "EmbeddingData",
+    "HashAlgorithm",
+    "MediaHasher",
+    "VideoData",
+    "serialize_item",
+]
+
 HashAlgorithm: TypeAlias = Literal["blake3", "sha256", "xxh3_128"]
 HASH_ALGORITHMS: tuple[HashAlgorithm, ...] = ("blake3", "sha256", "xxh3_128")
 
 MAX_CHANNELS = 32
 """Most channels of a clip. Above it, the second axis of an array is time."""
 
-_PAYLOAD_SCHEME = "trtllm.media.payload.v2"
-_IDENTITY_SCHEME = "trtllm.media.identity.v1"
+_PAYLOAD_SCHEME = "trtllm.media.payload.v3"
+_IDENTITY_SCHEME = "trtllm.media.identity.v2"
 
 # BLAKE3 is a tree: of a chunk of this size, parts are hashed side by side, on processors that idle.
 # For smaller ones handing over costs more than it gains.
@@ -220,6 +249,35 @@ class EmbeddingData:
         if not finite.all():
             raise MediaError("the embeddings hold values that are not numbers (NaN or infinity)")
 
+    def copied(self) -> EmbeddingData:
+        """The same rows in memory of their own, on the CPU, that no caller changes later."""
+        rows = self.rows
+        return EmbeddingData(
+            rows.copy() if isinstance(rows, np.ndarray) else rows.detach().cpu().clone()
+        )
+
+    def as_tensor(self, row_width: int) -> torch.Tensor:
+        """The rows as a tensor on the CPU.
+
+        Args:
+            row_width: Values that a row of the model has.
+
+        Raises:
+            MediaError: If these have another number.
+        """
+        import torch
+
+        if self.rows.shape[1] != row_width:
+            raise MediaError(
+                f"the embeddings have {self.rows.shape[1]} values a row, this model's rows have "
+                f"{row_width}"
+            )
+
+        values, dtype = as_numpy(self.rows)
+        native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+        tensor = torch.from_numpy(native)
+        return tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor
+
 
 def _bfloat16_is_finite(bits: np.ndarray) -> np.ndarray:
     # All eight bits of the exponent set means NaN or infinity.
@@ -230,20 +288,6 @@ class _Hash(Protocol):
     def update(self, data: Any, /) -> Any: ...
 
     def digest(self) -> bytes: ...
-
-
-class _KeyedXxh3:
-    """128-bit XXH3 under a secret seed, its result sealed under a secret key: 32 bytes."""
-
-    __slots__ = ("_inner", "_key", "update")
-
-    def __init__(self, seed: int, key: bytes) -> None:
-        self._inner = xxhash.xxh3_128(seed=seed)
-        self._key = key
-        self.update = self._inner.update
-
-    def digest(self) -> bytes:
-        return blake3.blake3(self._inner.digest(), key=self._key).digest()
 
 
 def _fresh_secret() -> tuple[int, bytes]:
@@ -294,15 +338,8 @@ class MediaHasher:
         kind, parts = _parts(data)
         if kind not in (modality, "embedding"):
             raise MediaError(f"the payload is of kind {kind}, the item is {modality}")
-        stream = self._stream(max([part.longest_chunk for part in parts]))
-        # Small pieces are joined: for a short clip each call counts.
-        head = _head(_PAYLOAD_SCHEME, self.algorithm, modality)
-        for part in parts:
-            stream.update(head + part.description.encoded + b"\x02" + u64(part.nbytes))
-            head = b""
-            for chunk in part.chunks:
-                stream.update(chunk)
-        return Digest(stream.digest())
+        end = _payload_end(self.algorithm, modality, *map(_described, parts))
+        return self._digest(parts, end)
 
     def identity(
         self,
@@ -329,24 +366,60 @@ class MediaHasher:
         if payload_digest is None:
             return None
         parts = (bytes(payload_digest), dict(context), uuid)
-        head = _head(_IDENTITY_SCHEME, self.algorithm, modality)
-        stream = self._stream()
-        stream.update(head + b"".join([canonical_value(part) for part in parts]))
+        encoded = [canonical_value(part) for part in parts]
+        return self._digest((), _end(_IDENTITY_SCHEME, self.algorithm, modality, *encoded))
+
+    def _digest(self, parts: tuple[PayloadPart, ...], end: bytes) -> Digest:
+        """Digest of a stream: the parts' contents, and what they end with."""
+        if self.algorithm == "xxh3_128":
+            seed, key = self._secret
+            # Sealed, the result tells nothing to who lacks the key.
+            sealed = hashlib.blake2b(_fast_hash(parts, seed) + end, digest_size=32, key=key)
+            return Digest(sealed.digest())
+        if self.algorithm == "sha256":
+            stream: _Hash = hashlib.sha256()
+        elif any([part.longest_chunk >= _MANY_BYTES for part in parts]):
+            stream = blake3.blake3(max_threads=blake3.blake3.AUTO)
+        else:
+            stream = blake3.blake3()
+        for part in parts:
+            for chunk in part.chunks:
+                stream.update(chunk)
+        stream.update(end)
         return Digest(stream.digest())
 
-    def _stream(self, longest_chunk: int = 0) -> _Hash:
-        if self.algorithm == "sha256":
-            return hashlib.sha256()
-        if self.algorithm == "xxh3_128":
-            return _KeyedXxh3(*self._secret)
-        if longest_chunk >= _MANY_BYTES:
-            return blake3.blake3(max_threads=blake3.blake3.AUTO)
-        return blake3.blake3()
+
+def _fast_hash(parts: tuple[PayloadPart, ...], seed: int) -> bytes:
+    """128-bit XXH3 of contents."""
+    if len(parts) == 1 and isinstance(chunks := parts[0].chunks, tuple):
+        # For a short clip each call counts.
+        [whole] = chunks
+        return xxhash.xxh3_128_digest(whole, seed)
+    stream = xxhash.xxh3_128(seed=seed)
+    for part in parts:
+        for chunk in part.chunks:
+            stream.update(chunk)
+    return stream.digest()
+
+
+def _end(scheme: str, algorithm: str, modality: str, *more: bytes) -> bytes:
+    """What a stream ends with: its head, and the length of that."""
+    head = b"".join([_beginning(scheme, algorithm, modality), *more])
+    return head + u64(len(head))
+
+
+_described = attrgetter("description.encoded")
+
+
+# Clips and pictures of one size end alike.
+@lru_cache(256)
+def _payload_end(algorithm: str, modality: str, *described: bytes) -> bytes:
+    return _end(_PAYLOAD_SCHEME, algorithm, modality, *described)
 
 
 @lru_cache(64)
-def _head(scheme: str, algorithm: str, modality: str) -> bytes:
-    """What a stream begins with."""
+def _beginning(scheme: str, algorithm: str, modality: str) -> bytes:
+    """What a head begins with."""
     return canonical_value(f"{scheme}/{algorithm}") + canonical_value(modality)
 
 

@@ -13,6 +13,9 @@ import torch
 if TYPE_CHECKING:
     from tensorrt_llm.inputs.multimodal import MultimodalInput
 
+EMBEDDING_KEY = "multimodal_embedding"
+"""Where rows stand that need no encoder, among an item's tensors."""
+
 # The scheduler reads these at every step, so they never leave the CPU.
 _HOST_ONLY = ("multimodal_embed_mask_cumsum", "multimodal_embedding_lengths")
 # These say where rows go, not what is in them: alone they are no content.

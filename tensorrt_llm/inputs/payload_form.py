@@ -19,7 +19,7 @@ from PIL import Image
 
 from tensorrt_llm.bindings import pack_strided
 from tensorrt_llm.errors import MediaError
-from tensorrt_llm.inputs.canonical_value import canonical_value
+from tensorrt_llm.inputs.canonical_value import canonical_value, u64
 from tensorrt_llm.inputs.pixel_memory import pixel_words
 
 # Modes whose bytes say everything about the picture: the type of a value and values a pixel.
@@ -39,7 +39,7 @@ CHUNK_BYTES = 2**17
 
 # As large as stays near while it is made and then hashed. Smaller pieces would read
 # an array whose first axis is the dense one in runs that are too short.
-_NEAR_BYTES = 2**19
+_NEAR_BYTES = 2**21
 # A picture is looked at and hashed in pieces of this size, large enough for several processors.
 _WHOLE_BYTES = 2**23
 # Shapes of pictures and clips whose descriptions are kept.
@@ -64,31 +64,31 @@ class Description(NamedTuple):
 
     Attributes:
         values: As a dict, not to be changed.
-        encoded: The same as bytes.
+        nbytes: Length of the buffer.
+        encoded: Both as bytes.
     """
 
     values: dict[str, Any]
+    nbytes: int
     encoded: bytes
 
     @classmethod
-    def of(cls, **values: Any) -> Description:
+    def of(cls, nbytes: int, /, **values: Any) -> Description:
         """Describes a buffer; how its bytes are ordered is always said."""
         values["byteorder"] = "little"
-        return cls(values, canonical_value(values))
+        return cls(values, nbytes, canonical_value(values) + u64(nbytes))
 
 
 class PayloadPart(NamedTuple):
     """One buffer of a payload.
 
     Attributes:
-        description: What the bytes mean.
-        nbytes: Length of all chunks together.
+        description: What the bytes mean, and how many there are.
         longest_chunk: Most bytes that a chunk may have.
         chunks: The bytes, piece by piece; to be read once.
     """
 
     description: Description
-    nbytes: int
     longest_chunk: int
     chunks: Iterable[memoryview]
 
@@ -145,16 +145,17 @@ def array_part(array: Any, kind: str, **more: Any) -> PayloadPart:
         TypeError: As ``as_numpy``.
     """
     values, dtype = as_numpy(array)
-    description = Description.of(kind=kind, shape=values.shape, dtype=dtype, **more)
+    shape = values.shape
+    description = Description.of(values.nbytes, kind=kind, shape=shape, dtype=dtype, **more)
     return _part_of(description, values)
 
 
 def _part_of(description: Description, values: np.ndarray) -> PayloadPart:
-    nbytes = values.nbytes
+    nbytes = description.nbytes
     # For a short clip each step counts, so what lies right does without a generator.
     if nbytes and _lies_right(values):
-        return PayloadPart(description, nbytes, nbytes, (_memory(values),))
-    return PayloadPart(description, nbytes, _NEAR_BYTES, array_chunks(values))
+        return PayloadPart(description, nbytes, (_memory(values),))
+    return PayloadPart(description, min(nbytes, _NEAR_BYTES), array_chunks(values))
 
 
 def _memory(array: np.ndarray) -> memoryview:
@@ -184,6 +185,8 @@ def clip_part(samples: np.ndarray, sample_rate: int) -> PayloadPart:
         sample_rate: Frames a second.
     """
     description = _clip_description(samples.shape, sample_rate)
+    if samples.flags.c_contiguous and sys.byteorder == "little" and description.nbytes:
+        return PayloadPart(description, description.nbytes, (samples.data.cast("B"),))
     return _part_of(description, samples)
 
 
@@ -193,7 +196,12 @@ def clip_part(samples: np.ndarray, sample_rate: int) -> PayloadPart:
 def _clip_description(shape: tuple[int, ...], sample_rate: int) -> Description:
     channels = shape[1] if len(shape) == 2 else 1
     return Description.of(
-        kind="audio", shape=shape, dtype="float32", sample_rate=sample_rate, channels=channels
+        shape[0] * channels * 4,
+        kind="audio",
+        shape=shape,
+        dtype="float32",
+        sample_rate=sample_rate,
+        channels=channels,
     )
 
 
@@ -201,7 +209,8 @@ def _clip_description(shape: tuple[int, ...], sample_rate: int) -> Description:
 def _image_description(mode: str, size: tuple[int, int]) -> Description:
     dtype, values = _IMAGE_LAYOUTS[mode]
     shape = (size[1], size[0], values)
-    return Description.of(kind="image", shape=shape, dtype=dtype, mode=mode, size=size)
+    nbytes = size[0] * size[1] * values * np.dtype(dtype).itemsize
+    return Description.of(nbytes, kind="image", shape=shape, dtype=dtype, mode=mode, size=size)
 
 
 def array_chunks(array: np.ndarray) -> Iterator[memoryview]:
@@ -213,7 +222,7 @@ def array_chunks(array: np.ndarray) -> Iterator[memoryview]:
         return
     most = max(1, _NEAR_BYTES // array.itemsize)
     buffer = np.empty(min(array.size, most) * array.itemsize, np.uint8)
-    for block in _blocks(array, buffer.size // array.itemsize):
+    for block in _blocks(array, most):
         chunk = buffer[: block.nbytes]
         if _is_little(array.dtype):
             pack_strided(block, chunk)
@@ -251,9 +260,8 @@ def image_part(image: Image.Image) -> PayloadPart:
         known = ", ".join(CANONICAL_IMAGE_MODES)
         raise MediaError(f"an image of mode {image.mode} is not in canonical form ({known})")
     description = _image_description(image.mode, image.size)
-    dtype, values = _IMAGE_LAYOUTS[image.mode]
-    nbytes = image.width * image.height * values * np.dtype(dtype).itemsize
-    return PayloadPart(description, nbytes, min(nbytes, _WHOLE_BYTES), image_chunks(image))
+    longest = min(description.nbytes, _WHOLE_BYTES)
+    return PayloadPart(description, longest, image_chunks(image))
 
 
 def image_chunks(image: Image.Image) -> Iterator[memoryview]:
@@ -273,9 +281,9 @@ def _whole(words: np.ndarray, mode: str) -> Iterator[memoryview]:
         return
     for begin in range(0, words.size, _WHOLE_BYTES // 4):
         piece = words[begin : begin + _WHOLE_BYTES // 4]
-        # Pillow nearly always keeps the fourth byte at 255 already. Little-endian, so that byte
-        # decides how large a word is.
-        opaque = piece if piece.min() >= _OPAQUE else piece | _OPAQUE
+        # Pillow nearly always keeps the fourth byte at 255 already: of all words, hence of what
+        # they have in common.
+        opaque = piece if np.bitwise_and.reduce(piece) >= _OPAQUE else piece | _OPAQUE
         yield opaque.view(np.uint8).data
 
 

@@ -34,13 +34,50 @@ class ItemPositions:
         return int(self.relative.nbytes)
 
 
-def grid_positions(height: int, width: int) -> ItemPositions:
-    """A still picture of ``height * width`` rows, line by line, for the axes time, height, width.
+def grid_positions(height: int, width: int, times: Sequence[int] = (0,)) -> ItemPositions:
+    """Pictures of ``height * width`` rows each, line by line, for the axes time, height, width.
 
-    All rows stand at one time; what follows stands behind the longer side.
+    Args:
+        height: Lines of a picture.
+        width: Columns of a picture.
+        times: Place of each picture on the time axis, ascending: one for a still picture.
+
+    Returns:
+        The rows of all pictures. What follows stands behind the longer side, however long the
+        pictures last, as in the stock models.
     """
     lines, columns = np.divmod(np.arange(height * width, dtype=np.int32), width)
-    return ItemPositions(np.stack([np.zeros_like(lines), lines, columns]), max(height, width))
+    count = len(times)
+    shown = np.repeat(np.asarray(times, dtype=np.int32), height * width)
+    relative = np.stack([shown, np.tile(lines, count), np.tile(columns, count)])
+    return ItemPositions(relative, max(height, width))
+
+
+def joined_positions(parts: Sequence[int | ItemPositions], axes: int = 3) -> ItemPositions:
+    """Places of an item that is made of several parts, one behind the other.
+
+    Args:
+        parts: For each the number of its text tokens, or the places of its rows.
+        axes: Axes of a position.
+    """
+    pieces, at = [], 0
+    for part in parts:
+        if isinstance(part, int):
+            pieces.append(np.tile(np.arange(at, at + part, dtype=np.int32), (axes, 1)))
+            at += part
+        else:
+            pieces.append(part.relative + at)
+            at += part.advance
+    return ItemPositions(np.concatenate(pieces, axis=1, dtype=np.int32), at)
+
+
+def position_shift(items: Sequence[tuple[int, ItemPositions | None]]) -> int:
+    """How far the text behind a prompt's items stands from its index.
+
+    Args:
+        items: As for ``prompt_positions``.
+    """
+    return sum(own.advance - own.relative.shape[1] for _, own in items if own is not None)
 
 
 def prompt_positions(

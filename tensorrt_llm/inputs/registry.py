@@ -30,7 +30,9 @@ from tensorrt_llm.errors import (
     UnsupportedModalityError,
 )
 from tensorrt_llm.inputs.data import (
+    DeferredContent,
     DeferredInputs,
+    Digest,
     MediaItem,
     MediaSpan,
     PlaceholderRun,
@@ -41,7 +43,8 @@ from tensorrt_llm.inputs.data import (
 from tensorrt_llm.inputs.media_memo import MediaMemo
 from tensorrt_llm.inputs.model_config import load_config
 from tensorrt_llm.inputs.multimodal_data import EmbeddingData, MediaHasher
-from tensorrt_llm.inputs.positions import ItemPositions, prompt_positions
+from tensorrt_llm.inputs.multimodal_params import EMBEDDING_KEY
+from tensorrt_llm.inputs.positions import ItemPositions, position_shift, prompt_positions
 from tensorrt_llm.inputs.tokenization import PromptTokenizer
 
 
@@ -138,6 +141,10 @@ class InputProcessor(ABC):
     embedding_modalities: tuple[str, ...] = ()
     """Those of ``modalities`` whose items may come as rows (``EmbeddingData``)."""
 
+    unidentified_modalities: tuple[str, ...] = ()
+    """Those of ``modalities`` whose rows depend on more than ``prepare`` is given, so that nothing
+    identifies them: a prompt shares nothing from such an item on."""
+
     def __init__(
         self,
         model_path: str,
@@ -171,6 +178,20 @@ class InputProcessor(ABC):
         """
         refuse_unknown_options(mm_processor_kwargs, ())
         return {}
+
+    def lay_out_rows(self, modality: str, num_rows: int) -> PreparedItem:
+        """The tokens of an item that came as rows; here nothing but a placeholder for each.
+
+        Args:
+            modality: One of ``embedding_modalities``.
+            num_rows: How many rows there are.
+
+        Raises:
+            MediaError: If an item never has so many.
+        """
+        return PreparedItem.of_rows(
+            self.placeholder_token_id(modality), num_rows, encoder_inputs={}
+        )
 
     @abstractmethod
     def prepare(
@@ -315,6 +336,7 @@ class InputProcessor(ABC):
             text,
             self.adapter_mode(present),
             prompt_positions(len(token_ids), places),
+            position_shift(places),
         )
 
     def _recall(
@@ -326,13 +348,12 @@ class InputProcessor(ABC):
         present: frozenset[str],
     ) -> tuple[PreparedItem, Mapping[str, torch.Tensor]]:
         """What is remembered of an item, with encoder inputs on demand; else prepares it."""
-        if memo is None or item.payload_digest is None:
+        digest = self._digest(item)
+        if memo is None or digest is None:
             prepared = self._prepare(item, options, present)
             return prepared, prepared.encoder_inputs
         maker = (type(self).__qualname__, self.model_path)
-        key = memo.item_key(
-            item.payload_digest, maker, item.modality, options, sorted(present), scope=scope
-        )
+        key = memo.item_key(digest, maker, item.modality, options, sorted(present), scope=scope)
         remembered: PreparedItem | None = memo.get(key)
         if remembered is None:
             prepared = self._prepare(item, options, present)
@@ -342,15 +363,29 @@ class InputProcessor(ABC):
         inputs = DeferredInputs(lambda: self._prepare(item, options, present).encoder_inputs)
         return remembered, inputs
 
+    def _digest(self, item: MediaItem) -> Digest | None:
+        """What stands for an item's content; None where nothing can."""
+        return None if item.modality in self.unidentified_modalities else item.payload_digest
+
     def _prepare(
         self, item: MediaItem, options: Mapping[str, Any], present: frozenset[str]
     ) -> PreparedItem:
         try:
+            if isinstance(item.content, EmbeddingData):
+                return self._prepare_rows(item.modality, item.content)
             return self.prepare(item, options, present)
         except RequestError as error:
             if item.part is not None:
                 error.at(item.part)
             raise
+
+    def _prepare_rows(self, modality: str, given: EmbeddingData) -> PreparedItem:
+        rows = given.as_tensor(self.config.get_text_config(decoder=True).hidden_size)
+        return replace(
+            self.lay_out_rows(modality, rows.shape[0]),
+            encoder_inputs={EMBEDDING_KEY: rows},
+            context={"rows": "given"},
+        )
 
     def _processed_item(
         self,
@@ -360,7 +395,7 @@ class InputProcessor(ABC):
         start: int,
     ) -> ProcessedItem:
         identity = self._hasher.identity(
-            item.modality, item.payload_digest, prepared.context, item.uuid
+            item.modality, self._digest(item), prepared.context, item.uuid
         )
         return ProcessedItem(
             modality=item.modality,
@@ -370,6 +405,7 @@ class InputProcessor(ABC):
             encoder_kwargs=prepared.encoder_kwargs,
             uuid=item.uuid,
             part=item.part,
+            deferred=item.content if isinstance(item.content, DeferredContent) else None,
         )
 
     def _locate_modality(

@@ -166,7 +166,7 @@ class _AliasTokenizer:
         backend: The copy.
         aliases: Spelling of a special token to its name in the copy.
         names: Id of a special token in the copy to its name there.
-        original_ids: Id in the copy to id in the original.
+        original_ids: Id in the copy of an added token, special or not, to id in the original.
     """
 
     backend: Tokenizer
@@ -187,7 +187,11 @@ class _AliasTokenizer:
         layout["truncation"] = layout["padding"] = None
         backend = Tokenizer.from_str(json.dumps(layout))
         names = {_id_of(backend, alias): alias for alias in aliases.values()}
-        originals = {_id_of(backend, aliases[text]): token for token, text in special.items()}
+        # New names may take new ids, and then the other added tokens move too.
+        originals = {
+            _id_of(backend, aliases.get(added.content, added.content)): token
+            for token, added in tokenizer.added_tokens_decoder.items()
+        }
         return cls(backend, aliases, names, originals)
 
     def encode(self, prompt: StructuredPrompt) -> tuple[np.ndarray, list[int]]:
@@ -228,7 +232,8 @@ class _AliasTokenizer:
     ) -> None:
         # A vocabulary may hold a special token's spelling as an ordinary entry too; if the model
         # reaches it from plain text there is no way to write that text.
-        forbidden = set(self.original_ids.values()) - set(self.original_ids)
+        special = {self.original_ids[token] for token in self.names}
+        forbidden = special - set(self.original_ids)
         for token, (start, end) in zip(ids, offsets, strict=True):
             if token in forbidden and start < end:
                 raise RequestError(

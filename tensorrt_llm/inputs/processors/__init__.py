@@ -9,6 +9,7 @@ from tensorrt_llm.inputs.processors.phi4mm import Phi4MultimodalInputProcessor
 from tensorrt_llm.inputs.processors.qwen2_5_omni import Qwen2_5OmniInputProcessor
 from tensorrt_llm.inputs.processors.qwen2_audio import Qwen2AudioInputProcessor
 from tensorrt_llm.inputs.processors.qwen2_vl import Qwen2VLInputProcessor
+from tensorrt_llm.inputs.processors.qwen3_vl import Qwen3VLInputProcessor
 from tensorrt_llm.inputs.processors.text import TextInputProcessor
 from tensorrt_llm.inputs.processors.voxtral import VoxtralInputProcessor
 
@@ -20,6 +21,7 @@ __all__ = [
     "Qwen2AudioInputProcessor",
     "Qwen2VLInputProcessor",
     "Qwen2_5OmniInputProcessor",
+    "Qwen3VLInputProcessor",
     "TextInputProcessor",
     "VoxtralInputProcessor",
 ]

@@ -9,14 +9,14 @@ empty line before and behind, which is tokenised with the text beside it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 
-from tensorrt_llm.errors import ConfigurationError
+from tensorrt_llm.errors import ConfigurationError, MediaError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
 from tensorrt_llm.inputs.processors.settings import normalised, read_image_settings
@@ -77,6 +77,7 @@ class Gemma3InputProcessor(InputProcessor):
     """
 
     modalities = ("image",)
+    embedding_modalities = modalities
     frame = ("\n\n", "\n\n")
 
     def read_settings(self) -> None:
@@ -107,13 +108,25 @@ class Gemma3InputProcessor(InputProcessor):
             (settings.side, settings.side), Image.Resampling(settings.resample)
         )
         pixels = normalised(np.asarray(square), settings.mean, settings.std)
-        rows = [config.image_token_id] * config.mm_tokens_per_image
-        token_ids = np.array([config.boi_token_id, *rows, config.eoi_token_id], np.int32)
-        is_row = np.ones(len(token_ids), bool)
-        is_row[[0, -1]] = False
-        return PreparedItem(
-            token_ids,
-            is_row,
+        return replace(
+            self.lay_out_rows("image", config.mm_tokens_per_image),
             encoder_inputs={"pixel_values": torch.from_numpy(pixels).permute(2, 0, 1)[None]},
             context={"processor": self._fingerprint},
         )
+
+    def lay_out_rows(self, modality: str, num_rows: int) -> PreparedItem:
+        """A picture's rows between two marks.
+
+        Raises:
+            MediaError: If they are not as many as every picture has.
+        """
+        config = self.config
+        if num_rows != config.mm_tokens_per_image:
+            raise MediaError(
+                f"an image has {config.mm_tokens_per_image} rows in this model, not {num_rows}"
+            )
+        rows = [config.image_token_id] * num_rows
+        token_ids = np.array([config.boi_token_id, *rows, config.eoi_token_id], np.int32)
+        is_row = np.ones(len(token_ids), bool)
+        is_row[[0, -1]] = False
+        return PreparedItem(token_ids, is_row, encoder_inputs={})

@@ -1,11 +1,14 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""LLaVA-OneVision: pictures in tiles of any resolution, without torchvision.
+"""LLaVA-OneVision: pictures in tiles of any resolution, and video, without torchvision.
 
 Of the grids that the checkpoint names, a picture gets the one that keeps most of it. It is scaled
 into the grid, centred on black and cut into tiles; before them the encoder sees all of it, squeezed
 into one tile. The rows of the tiles are put together as the picture was, those of the black edge
 dropped, and made fewer where there are too many; a line end stands behind each line.
+
+Each frame of a video is squeezed into one tile, of which a quarter of the rows is kept, and one
+line end stands behind all of them.
 
 The stock processor cuts a picture into tiles if it is the only one of its list. Here every picture
 is cut, whatever stands beside it, so that its rows depend on nothing but itself.
@@ -27,13 +30,19 @@ from transformers.image_utils import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
 from tensorrt_llm.errors import ConfigurationError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
-from tensorrt_llm.inputs.processors.settings import normalised, read_image_settings
+from tensorrt_llm.inputs.processors.settings import (
+    normalised,
+    read_image_settings,
+    read_video_settings,
+)
+from tensorrt_llm.inputs.processors.video_rows import check_rows, scaled_frames
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
     PreparedItem,
     fingerprint,
     register_input_processor,
 )
+from tensorrt_llm.inputs.video_data import VideoClip
 
 # A picture's rows are made fewer where they exceed the allowed ones by more than this factor a
 # side.
@@ -153,7 +162,8 @@ class LlavaOnevisionInputProcessor(InputProcessor):
             encoder.
     """
 
-    modalities = ("image",)
+    modalities = ("image", "video")
+    embedding_modalities = modalities
 
     def read_settings(self) -> None:
         """Reads them, and sees that they fit the encoder."""
@@ -174,9 +184,15 @@ class LlavaOnevisionInputProcessor(InputProcessor):
             vision.image_size,
             config.image_grid_pinpoints,
         )
-        if settings.tile != vision.image_size:
+        self._video_settings = ImageSettings.from_config(
+            {**read_video_settings(self.model_path), "image_grid_pinpoints": ()},
+            vision.image_size,
+            (),
+        )
+        made = {settings.tile, self._video_settings.tile} - {vision.image_size}
+        if made:
             raise ConfigurationError(
-                f"{self.model_path}: the processor makes tiles of {settings.tile} pixels, the "
+                f"{self.model_path}: the processor makes tiles of {made.pop()} pixels, the "
                 f"encoder takes {vision.image_size}"
             )
         if settings.grids != tuple(map(tuple, config.image_grid_pinpoints)):
@@ -190,14 +206,20 @@ class LlavaOnevisionInputProcessor(InputProcessor):
             "llava_onevision.image.v1", asdict(settings) | {"most": self._most}
         )
 
+        self._video_fingerprint = fingerprint(
+            "llava_onevision.video.v1", asdict(self._video_settings)
+        )
+
     def placeholder_token_id(self, modality: str) -> int:
-        """The configured image token."""
-        return int(self.config.image_token_id)
+        """The configured image or video token."""
+        return int(getattr(self.config, f"{modality}_token_id"))
 
     def prepare(
         self, item: MediaItem, options: Mapping[str, Any], present: frozenset[str]
     ) -> PreparedItem:
-        """Preprocesses one picture."""
+        """Preprocesses one picture or video."""
+        if item.modality == "video":
+            return self._prepare_video(item.data)
         settings, image = self._settings, model_image(item.data)
         grid = best_grid(image.height, image.width, settings.grids)
         lines, columns = (side // settings.tile for side in grid)
@@ -210,4 +232,17 @@ class LlavaOnevisionInputProcessor(InputProcessor):
                 "image_sizes": torch.tensor([[image.height, image.width]]),
             },
             context={"processor": self._fingerprint},
+        )
+
+    def _prepare_video(self, video: VideoClip) -> PreparedItem:
+        settings = self._video_settings
+        rows = video.num_frames * math.ceil(self._side / 2) ** 2 + 1
+        check_rows(rows)
+        pixels = scaled_frames(video.frames, (settings.tile, settings.tile), settings.resample)
+        values = normalised(pixels, settings.mean, settings.std).transpose(0, 3, 1, 2)
+        return PreparedItem.of_rows(
+            self.placeholder_token_id("video"),
+            rows,
+            encoder_inputs={"pixel_values_videos": torch.from_numpy(values.copy())[None]},
+            context={"processor": self._video_fingerprint},
         )

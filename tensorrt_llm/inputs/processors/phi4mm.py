@@ -41,7 +41,7 @@ MAX_DYNAMIC_HD = 64
 
 @register_input_processor("phi4_multimodal")
 class Phi4MultimodalInputProcessor(InputProcessor):
-    """Processor of Phi-4-multimodal in transformers' native layout.
+    """Processor of Phi-4-multimodal, in transformers' layout and as it is published.
 
     One option: ``dynamic_hd``, the most crops a picture is cut into.
 
@@ -51,11 +51,15 @@ class Phi4MultimodalInputProcessor(InputProcessor):
     """
 
     modalities = ("image", "audio")
+    embedding_modalities = modalities
 
     def read_settings(self) -> None:
         """Reads them, and sees that they fit the encoder."""
+        vision = self.config.vision_config
+        # The published settings leave out what their code fixes, and so does its encoder.
+        sizes = {"size": vision.crop_size, "patch_size": vision.patch_size}
         self._image = phi4mm_image.ImageSettings.from_config(
-            read_image_settings(self.model_path, ("dynamic_hd", "size"))
+            {**sizes, **read_image_settings(self.model_path, ("dynamic_hd", "size"))}
         )
         expected = (self.config.vision_config.crop_size, self.config.vision_config.patch_size)
         if (self._image.crop_size, self._image.patch_size) != expected:

@@ -96,6 +96,7 @@ class Qwen2AudioInputProcessor(InputProcessor):
     """
 
     modalities = ("audio",)
+    embedding_modalities = modalities
 
     def read_settings(self) -> None:
         """Reads them, and sees that they fit the encoder."""

@@ -47,6 +47,32 @@ def read_image_settings(model_path: str, telling: Sequence[str]) -> Mapping[str,
     )
 
 
+def read_video_settings(model_path: str, *, shared: bool = True) -> Mapping[str, Any]:
+    """The video half of the processor settings; that of pictures where there is no such half.
+
+    Args:
+        model_path: Checkpoint folder.
+        shared: Whether settings of pictures hold for video too.
+
+    Raises:
+        ConfigurationError: If they are not readable.
+    """
+    for name, part in (
+        ("processor_config.json", "video_processor"),
+        ("video_preprocessor_config.json", None),
+        ("preprocessor_config.json", None),
+    ):
+        path = Path(model_path) / name
+        if path.is_file() and (shared or name != "preprocessor_config.json"):
+            try:
+                settings = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise ConfigurationError(f"{path}: not readable as JSON: {error}") from error
+            if part is None or part in settings:
+                return settings if part is None else settings[part]
+    return {}
+
+
 def normalised(pixels: np.ndarray, mean: Sequence[float], std: Sequence[float]) -> np.ndarray:
     """Colours as encoders take them: ``(pixel / 255 - mean) / std``.
 

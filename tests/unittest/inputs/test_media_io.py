@@ -7,7 +7,6 @@ import io
 import re
 import struct
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,6 +19,8 @@ import soundfile
 import torch
 from PIL import Image, ImageOps
 from support.av_media import video_bytes
+from support.engine import wait_until
+from support.flights import waiting_for_others
 from support.media import clip, data_uri, image_bytes, picture, wav_bytes
 
 from tensorrt_llm.errors import (
@@ -467,27 +468,46 @@ def test_unknown_options_are_refused_at_start_and_in_a_request(trusted, hasher):
         MediaLoader(MediaAccess(trusted=True), hasher, default_options={"smell": {}})
 
 
+waiting = pytest.fixture(waiting_for_others)
+
+
 class Gate:
     """A decoder that waits until it is let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: list) -> None:
         self.go = threading.Event()
+        self._entered: list[int] = []
+        self._waiting = waiting
 
     def __call__(self, *args: object) -> object:
-        assert self.go.wait(10)
+        self._entered.append(1)
+        assert self.go.wait(60)
         return decode_media(*args)
+
+    def open_for(self, count: int) -> None:
+        """Lets all go once so many decode, or wait for one that does."""
+        wait_until(lambda: len(self._entered) + len(self._waiting) == count, "all have come")
+        self.go.set()
+
+    def close(self) -> None:
+        self.go.clear()
+        self._entered.clear()
+        self._waiting.clear()
+
+
+@pytest.fixture
+def gate(waiting) -> Gate:
+    return Gate(waiting)
 
 
 def load_together(loader: MediaLoader, gate: Gate, loads: list[tuple[object, dict]]) -> list:
     with ThreadPoolExecutor(len(loads)) as threads:
         futures = [threads.submit(loader.load, "image", data, **how) for data, how in loads]
-        time.sleep(0.1)
-        gate.go.set()
+        gate.open_for(len(loads))
         return [future.result() for future in futures]
 
 
-def test_equal_items_in_flight_are_decoded_once(hasher):
-    gate = Gate()
+def test_equal_items_in_flight_are_decoded_once(hasher, gate):
     loader = MediaLoader(MediaAccess(trusted=True), hasher, decoder=gate)
     data, other = image_bytes(picture(1)), image_bytes(picture(2))
     uri = data_uri(data, "image/png")
@@ -496,7 +516,7 @@ def test_equal_items_in_flight_are_decoded_once(hasher):
     assert len({item.payload_digest for item in items}) == 1
     assert [item.uuid for item in items] == [*"01234", None]
 
-    gate.go.clear()
+    gate.close()
     near = [
         (data, {"scope": "a"}),
         (data, {"scope": "b"}),
@@ -508,14 +528,12 @@ def test_equal_items_in_flight_are_decoded_once(hasher):
     assert loader.decodes == 1 + len(near), "no tenant and no option is another's"
 
 
-def test_failures_in_flight_name_the_part_of_each_request(hasher):
-    gate = Gate()
+def test_failures_in_flight_name_the_part_of_each_request(hasher, gate):
     loader = MediaLoader(MediaAccess(trusted=True), hasher, decoder=gate)
     parts = [f"messages[0].content[{n}]" for n in range(4)]
     with ThreadPoolExecutor(4) as threads:
         futures = [threads.submit(loader.load, "image", b"no image", part=part) for part in parts]
-        time.sleep(0.1)
-        gate.go.set()
+        gate.open_for(4)
         assert [future.exception().part for future in futures] == parts
     assert loader.decodes == 1
 

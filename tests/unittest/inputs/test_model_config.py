@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -25,8 +26,31 @@ def test_a_folder_without_a_usable_configuration_is_refused(tmp_path, content) -
 
 
 def test_code_in_the_folder_is_named_as_the_reason_and_not_run(tmp_path) -> None:
-    config = {"model_type": "phi4mm", "auto_map": {"AutoConfig": "configuration_mine.Mine"}}
+    config = {"model_type": "mine", "auto_map": {"AutoConfig": "configuration_mine.Mine"}}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "configuration_mine.py").write_text("raise SystemExit('executed')")
-    with pytest.raises(ConfigurationError, match=r"no model of type 'phi4mm'\. Code .* never"):
+    with pytest.raises(ConfigurationError, match=r"no model of type 'mine'\. Code .* never"):
         load_config(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "kind"),
+    [
+        ("config.json", {"quant_method": "fp8", "fmt": "e4m3"}, "quant_method fp8"),
+        (
+            "config.json",
+            {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+            "quant_method modelopt, quant_algo NVFP4",
+        ),
+        ("hf_quant_config.json", {"quant_algo": "FP8"}, "quant_algo FP8"),
+    ],
+)
+def test_quantised_weights_are_refused(llama_checkpoint, tmp_path, file, content, kind) -> None:
+    folder = shutil.copytree(llama_checkpoint, tmp_path / "copy")
+    load_config(str(folder))
+    key = "quantization_config" if file == "config.json" else "quantization"
+    path = folder / file
+    present = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**present, key: content}))
+    with pytest.raises(ConfigurationError, match=rf"quantised \({kind}\).* bfloat16 or float16"):
+        load_config(str(folder))

@@ -85,7 +85,7 @@ def test_tensors_of_every_type_keep_their_bits(dtype):
     part = array_part(tensor, "x")
     assert part.description.values["dtype"] == str(dtype).removeprefix("torch.")
     assert joined(part.chunks) == bits
-    assert part.nbytes == len(bits)
+    assert part.description.nbytes == len(bits)
     strided = tensor.T.contiguous().T
     assert not strided.is_contiguous()
     assert joined(array_part(strided, "x").chunks) == bits
@@ -159,7 +159,7 @@ def test_image_chunks_are_the_pixels(mode, memory, monkeypatch):
     part = image_part(image)
     chunks = joined(part.chunks)
     assert chunks == expected_bytes(image)
-    assert part.nbytes == len(chunks)
+    assert part.description.nbytes == len(chunks)
 
 
 @pytest.mark.parametrize("memory", ["lent", "copied"])

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorrt_llm.inputs.data import ProcessedPrompt
-from tensorrt_llm.inputs.positions import ItemPositions, grid_positions, prompt_positions
+from tensorrt_llm.inputs.positions import (
+    ItemPositions,
+    grid_positions,
+    position_shift,
+    prompt_positions,
+)
 
 GRIDS = st.tuples(st.integers(1, 6), st.integers(1, 6))
 
@@ -44,7 +49,8 @@ def test_a_prompt_is_laid_out_as_if_token_by_token(pieces: list[int | tuple[int,
         return
     assert positions is not None and positions.dtype == np.int32
     assert positions.T.tolist() == [list(place) for place in expected]
-    prompt = ProcessedPrompt(np.zeros(length, np.int32), positions=positions)
+    delta = position_shift(items)
+    prompt = ProcessedPrompt(np.zeros(length, np.int32), positions=positions, position_delta=delta)
     highest = max(max(place) for place in expected)
     assert prompt.position_delta == highest + 1 - length
     whole = expected + [(highest + 1 + step,) * 3 for step in range(4)]

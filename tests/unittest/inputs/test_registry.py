@@ -384,7 +384,8 @@ def test_an_unknown_digest_is_never_remembered(processor, monkeypatch) -> None:
     assert memo.stats.entries == 0
 
 
-def test_embeddings_are_refused_with_the_reason(processor) -> None:
+def test_embeddings_are_refused_with_the_reason(processor, monkeypatch) -> None:
+    monkeypatch.setattr(type(processor), "embedding_modalities", ())
     rows = EmbeddingData(np.ones((3, 8), np.float32))
     item = MediaItem("image", rows, HASHER.payload_digest("image", rows), part="here")
     with pytest.raises(RequestError, match=r"here: .*no precomputed image embeddings; send the"):

@@ -157,3 +157,16 @@ def test_a_placeholder_that_is_no_token_is_refused(tokenizer: Any) -> None:
 def test_broken_unicode_is_the_requests_fault(tokenizer: Any) -> None:
     with pytest.raises(RequestError, match="lone surrogate at character 9"):
         tokenize(tokenizer, build(("structure", "<|user|>"), ("plain", "a\ud800")))
+
+
+def test_added_tokens_that_are_not_special_keep_their_ids(phi4mm_checkpoint: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(phi4mm_checkpoint)
+    tokenizer.add_tokens([AddedToken("<call>", normalized=False), AddedToken("</call>")])
+    for typed in ("nothing special", "<|end|>", "<call>"):
+        prompt = build(
+            ("structure", "<|user|><call>"), ("plain", typed), ("structure", "</call><|end|>")
+        )
+        ids, _ = tokenize(tokenizer, prompt)
+        expected = tokenizer.convert_tokens_to_ids(["<call>", "</call>"])
+        assert [ids[1], ids[-2]] == expected, typed
+        assert tokenizer.decode(ids) == prompt.text

@@ -179,9 +179,10 @@ def test_broken_videos_are_one_plain_error(name) -> None:
         assert inside not in str(raised.value)
 
 
-def test_damage_inside_is_refused() -> None:
+@pytest.mark.parametrize("shift", range(7))
+def test_damage_inside_is_refused(shift: int) -> None:
     data = bytearray(video_bytes("matroska", frames=60))
-    for place in range(len(data) // 3, 2 * len(data) // 3, 7):
+    for place in range(len(data) // 3 + shift, 2 * len(data) // 3, 7):
         data[place] ^= 0x55
     with pytest.raises(MediaError):
         decode(bytes(data), num_frames=60)

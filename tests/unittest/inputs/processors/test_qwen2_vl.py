@@ -29,7 +29,7 @@ from tensorrt_llm.errors import (
 )
 from tensorrt_llm.inputs.data import DeferredInputs, Digest
 from tensorrt_llm.inputs.media_memo import MediaMemo
-from tensorrt_llm.inputs.processors.qwen2_vl import ImageSettings, scaled_size
+from tensorrt_llm.inputs.processors.qwen_pixels import ImageSettings, scaled_size
 
 MARK = "<|vision_start|><|image_pad|><|vision_end|>"
 SIZES = [(200, 140), (140, 200), (28, 28), (1, 1), (7, 9), (640, 480), (61, 999), (1500, 1100)]
@@ -128,7 +128,9 @@ def test_an_option_out_of_range_is_refused(make: PromptMaker, name: str, value: 
 def test_options_that_contradict_or_are_unknown_are_refused(make: PromptMaker) -> None:
     with pytest.raises(RequestError, match="min_pixels 4000 exceeds max_pixels 3999"):
         make(MARK, picture(1), min_pixels=4000, max_pixels=3999)
-    with pytest.raises(RequestError, match="'size'; this model takes: min_pixels, max_pixels"):
+    with pytest.raises(
+        RequestError, match="'size'; this model takes: min_pixels, max_pixels, video_min"
+    ):
         make(MARK, picture(1), size=3)
 
 
@@ -136,7 +138,9 @@ def test_lines_and_sound_are_refused(make: PromptMaker) -> None:
     assert make(MARK, picture(1, 10, 2000)).items[0].num_rows == 29
     with pytest.raises(MediaError, match=r"10 x 2001 pixels is too long.*at most 200 times"):
         make(MARK, picture(1, 10, 2001))
-    with pytest.raises(UnsupportedModalityError, match="not take audio; it takes: text, image"):
+    with pytest.raises(
+        UnsupportedModalityError, match="not take audio; it takes: text, image, video"
+    ):
         make(MARK, clip(1))
 
 
