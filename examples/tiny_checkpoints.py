@@ -32,6 +32,7 @@ from examples.tiny.gemma3 import build_gemma3
 from examples.tiny.idefics3 import build_idefics3, build_smolvlm
 from examples.tiny.llava_onevision import build_llava_onevision
 from examples.tiny.phi4mm import build_phi4mm
+from examples.tiny.phi4mm_adapters import build_phi4mm_lora, build_phi4mm_published
 from examples.tiny.qwen2_5_omni import build_qwen2_5_omni
 from examples.tiny.qwen2_audio import build_qwen2_audio
 from examples.tiny.qwen2_vl import build_qwen2_5_vl, build_qwen2_vl, build_qwen3_vl
@@ -50,6 +51,8 @@ FAMILIES: dict[str, Callable[[Path, torch.Generator], None]] = {
     "gemma3": build_gemma3,
     "voxtral": build_voxtral,
     "qwen2_5_omni": build_qwen2_5_omni,
+    "phi4mm_lora": build_phi4mm_lora,
+    "phi4mm_published": build_phi4mm_published,
     **{family: partial(build_text, family) for family in TEXT_FAMILIES},
 }
 

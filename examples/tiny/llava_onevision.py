@@ -10,7 +10,7 @@ import torch
 from transformers import LlavaOnevisionConfig, LlavaOnevisionForConditionalGeneration
 from transformers.image_utils import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
 
-from examples.tiny.qwen import PICTURE, QWEN_TEMPLATE
+from examples.tiny.qwen import PICTURE, QWEN_TEMPLATE, VIDEO
 from examples.tiny.tokenizer import END_OF_TEXT, TURN, TURN_END, make_tokenizer
 from examples.tiny.weights import add_processor_settings, save, text_sizes
 
@@ -24,7 +24,7 @@ def build_llava_onevision(out: Path, generator: torch.Generator) -> None:
     names = {"image_token": "<image>", "video_token": "<video>"}
     tokenizer = make_tokenizer(
         [END_OF_TEXT, TURN_END, TURN, *names.values()],
-        QWEN_TEMPLATE.replace(PICTURE, "<image>"),
+        QWEN_TEMPLATE.replace(PICTURE, "<image>").replace(VIDEO, "<video>"),
         **names,
     )
     config = LlavaOnevisionConfig(

@@ -49,17 +49,24 @@ MEDIA_TEMPLATE = """\
 """
 
 
-def build_phi4mm(out: Path, generator: torch.Generator) -> None:
+def build_phi4mm(
+    out: Path,
+    generator: torch.Generator,
+    placeholders: tuple[str, str] = (IMAGE, AUDIO),
+    template: str = MEDIA_TEMPLATE,
+) -> None:
     """Writes a Phi-4-multimodal checkpoint (image and audio) with crops of 112 pixels.
 
     One picture takes 41 to 177 tokens, depending on how it falls into at most nine crops; sound
-    takes 12.5 tokens a second as in the full-size model.
+    takes 12.5 tokens a second as in the full-size model. ``placeholders`` are the tokens that stand
+    for a picture and for sound.
     """
+    image, audio = placeholders
     tokenizer = make_tokenizer(
-        [END_OF_TEXT, END, USER, ASSISTANT, SYSTEM, IMAGE, AUDIO],
-        MEDIA_TEMPLATE,
-        image_token=IMAGE,
-        audio_token=AUDIO,
+        [END_OF_TEXT, END, USER, ASSISTANT, SYSTEM, image, audio],
+        template,
+        image_token=image,
+        audio_token=audio,
     )
     config = Phi4MultimodalConfig(
         vocab_size=len(tokenizer),
@@ -72,7 +79,7 @@ def build_phi4mm(out: Path, generator: torch.Generator) -> None:
             "image_size": CROP_SIZE,
             "crop_size": CROP_SIZE,
             "patch_size": PATCH_SIZE,
-            "image_token_id": tokenizer.convert_tokens_to_ids(IMAGE),
+            "image_token_id": tokenizer.convert_tokens_to_ids(image),
         },
         audio_config={
             "hidden_size": 32,
@@ -82,7 +89,7 @@ def build_phi4mm(out: Path, generator: torch.Generator) -> None:
             "ext_pw_out_channel": 32,
             "depthwise_separable_out_channel": 32,
             "nemo_conv_channels": 32,
-            "audio_token_id": tokenizer.convert_tokens_to_ids(AUDIO),
+            "audio_token_id": tokenizer.convert_tokens_to_ids(audio),
         },
         eos_token_id=[0, 1],
         bos_token_id=0,
@@ -95,22 +102,28 @@ def build_phi4mm(out: Path, generator: torch.Generator) -> None:
     audio_norm.global_mean.fill_(9.0)
     audio_norm.global_invstd.fill_(0.4)
     save(model, tokenizer, out, generator)
-    _save_phi4mm_processor(out)
+    save_processor(out, CROP_SIZE, PATCH_SIZE, MAX_CROPS)
 
 
-def _save_phi4mm_processor(out: Path) -> None:
+def save_processor(out: Path, crop_size: int, patch_size: int, most_crops: int) -> None:
     """Writes the processor settings in the layout of the published checkpoint.
 
     The image half is written as JSON because the stock image processor class cannot be imported
     without torchvision, which nothing here needs otherwise.
+
+    Args:
+        out: The checkpoint's folder.
+        crop_size: Pixels along the side of a crop.
+        patch_size: Pixels along the side of a patch.
+        most_crops: Of a picture, beside the one that shows all of it.
     """
     Phi4MultimodalFeatureExtractor().save_pretrained(out)
     settings = {
         "processor_class": "Phi4MultimodalProcessor",
         "image_processor_type": "Phi4MultimodalImageProcessor",
-        "size": {"height": CROP_SIZE, "width": CROP_SIZE},
-        "patch_size": PATCH_SIZE,
-        "dynamic_hd": MAX_CROPS,
+        "size": {"height": crop_size, "width": crop_size},
+        "patch_size": patch_size,
+        "dynamic_hd": most_crops,
         "resample": 3,
         "image_mean": [0.5, 0.5, 0.5],
         "image_std": [0.5, 0.5, 0.5],

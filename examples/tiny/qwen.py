@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 PICTURE = "<|vision_start|><|image_pad|><|vision_end|>"
+VIDEO = "<|vision_start|><|video_pad|><|vision_end|>"
 
 # As Qwen's published templates do: a system message of its own if there is none, media between
 # marks.
@@ -21,6 +22,8 @@ QWEN_TEMPLATE = """\
 {%- if part['type'] == 'text' -%}{{- part['text'] -}}
 {%- elif part['type'] in ['image', 'image_url'] -%}
 {{- '<|vision_start|><|image_pad|><|vision_end|>' -}}
+{%- elif part['type'] in ['video', 'video_url'] -%}
+{{- '<|vision_start|><|video_pad|><|vision_end|>' -}}
 {%- elif part['type'] in ['audio', 'audio_url', 'input_audio'] -%}
 {{- '<|audio_bos|><|AUDIO|><|audio_eos|>' -}}
 {%- else -%}{{- raise_exception('unknown content part: ' + part['type']) -}}

@@ -14,8 +14,8 @@ from transformers import (
     WhisperFeatureExtractor,
 )
 
-from examples.tiny.qwen import PICTURE, QWEN_TEMPLATE
-from examples.tiny.qwen2_vl import ROPE, save_qwen_vl_processor
+from examples.tiny.qwen import PICTURE, QWEN_TEMPLATE, VIDEO
+from examples.tiny.qwen2_vl import PATCH_SIZE, ROPE, save_qwen_vl_processor, save_video_settings
 from examples.tiny.tokenizer import END_OF_TEXT, TURN, TURN_END, make_tokenizer
 from examples.tiny.weights import DECODER_SIZES, save, text_sizes
 
@@ -35,7 +35,9 @@ def build_qwen2_5_omni(out: Path, generator: torch.Generator) -> None:
     }
     tokenizer = make_tokenizer(
         [END_OF_TEXT, TURN_END, TURN, *names.values()],
-        QWEN_TEMPLATE.replace(PICTURE, "<|vision_bos|><|IMAGE|><|vision_eos|>"),
+        QWEN_TEMPLATE.replace(PICTURE, "<|vision_bos|><|IMAGE|><|vision_eos|>").replace(
+            VIDEO, "<|vision_bos|><|VIDEO|><|vision_eos|>"
+        ),
         **names,
     )
     ids = tokenizer.get_vocab()
@@ -77,3 +79,9 @@ def build_qwen2_5_omni(out: Path, generator: torch.Generator) -> None:
     )
     extractor.save_pretrained(out)
     save_qwen_vl_processor(out, "Qwen2_5OmniProcessor")
+    save_video_settings(
+        out,
+        video_processor_type="Qwen2VLVideoProcessor",
+        size={"shortest_edge": (4 * PATCH_SIZE) ** 2, "longest_edge": 256 * (2 * PATCH_SIZE) ** 2},
+        patch_size=PATCH_SIZE,
+    )

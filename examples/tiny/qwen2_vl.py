@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,14 @@ def build_qwen3_vl(out: Path, generator: torch.Generator) -> None:
     )
     save(Qwen3VLForConditionalGeneration(config), tokenizer, out, generator, TURN_END)
     save_qwen_vl_processor(out, "Qwen3VLProcessor", patch_size=16, mean=[0.5] * 3, std=[0.5] * 3)
+    save_video_settings(
+        out,
+        video_processor_type="Qwen3VLVideoProcessor",
+        size={"shortest_edge": 4 * 64**2, "longest_edge": 1024 * 32**2},
+        patch_size=16,
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
+    )
 
 
 def _qwen_vl_parts() -> tuple[PreTrainedTokenizerFast, dict[str, Any]]:
@@ -100,6 +109,13 @@ def _qwen_vl_parts() -> tuple[PreTrainedTokenizerFast, dict[str, Any]]:
         for mark in marks
     }
     return tokenizer, {"text_config": {"rope_parameters": ROPE, **text_sizes(tokenizer)}, **ids}
+
+
+def save_video_settings(out: Path, **settings: Any) -> None:
+    """Writes a checkpoint's own settings of video, where it has any."""
+    shared = {"merge_size": 2, "temporal_patch_size": 2}
+    path = out / "video_preprocessor_config.json"
+    path.write_text(json.dumps(shared | settings, indent=2, sort_keys=True) + "\n")
 
 
 def save_qwen_vl_processor(

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention over a paged pool: the interface, then one file a backend."""
 
+from tensorrt_llm._torch.attention_backend.batch import SequenceBatch, Tiles
 from tensorrt_llm._torch.attention_backend.interface import (
     PAGED_ATTENTION,
     AttentionBackend,
@@ -10,6 +11,7 @@ from tensorrt_llm._torch.attention_backend.interface import (
     SequenceAttention,
 )
 from tensorrt_llm._torch.attention_backend.sdpa import SdpaAttention
+from tensorrt_llm._torch.attention_backend.select import choose_backend
 
 __all__ = [
     "PAGED_ATTENTION",
@@ -18,4 +20,7 @@ __all__ = [
     "PagedKVPool",
     "SdpaAttention",
     "SequenceAttention",
+    "SequenceBatch",
+    "Tiles",
+    "choose_backend",
 ]

@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from transformers import AttentionInterface
 
+from tensorrt_llm._torch.attention_backend.batch import SequenceBatch
+
 PAGED_ATTENTION = "trtllm_paged"
 
 
@@ -118,18 +120,29 @@ class AttentionMetadata:
     Attributes:
         pool: The paged pool.
         slots: int64 ``[num_tokens]``: for each new token ``block * tokens_per_block + offset``.
-        sequences: In the order of the flattened batch.
+        sequences: In the order of the flattened batch; empty where ``batch`` says all.
         backend: Who computes it.
+        batch: The sequences as tensors, for a backend that has ``tile_tokens``.
     """
 
     pool: PagedKVPool
     slots: torch.Tensor = field(repr=False)
     sequences: tuple[SequenceAttention, ...]
     backend: AttentionBackend
+    batch: SequenceBatch | None = None
 
 
 class AttentionBackend(ABC):
     """Computes attention of one layer over a flattened batch."""
+
+    @property
+    def tile_tokens(self) -> int | None:
+        """Tokens of a context tile, where the backend wants ``AttentionMetadata.batch``.
+
+        Such a backend reads lengths on the device only, so that its launches can be captured in a
+        CUDA graph. It writes nothing for a slot below zero. None: it takes ``sequences``.
+        """
+        return None
 
     @abstractmethod
     def forward(

@@ -19,12 +19,12 @@ from typing import Any
 import torch
 
 from tensorrt_llm.inputs.multimodal import MultimodalParams
+from tensorrt_llm.inputs.multimodal_params import EMBEDDING_KEY
 from tensorrt_llm.llmapi.llm_args import refuse_disaggregated
 from tensorrt_llm.logger import get_logger
 
 logger = get_logger(__name__)
 
-EMBEDDING_KEY = "multimodal_embedding"
 
 EncoderForward = Callable[..., "torch.Tensor | list[torch.Tensor]"]
 

@@ -1,17 +1,17 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""Phi-4-multimodal in transformers' native layout: pictures, sound and text."""
+"""Phi-4-multimodal, in transformers' layout and as it is published: pictures, sound and text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel
 
 from tensorrt_llm._torch.attention_backend import PAGED_ATTENTION
+from tensorrt_llm._torch.models import phi4mm_checkpoint
 from tensorrt_llm._torch.models.modeling_utils import MultimodalDecoderModel, register_model
 from tensorrt_llm.logger import get_logger
 
@@ -26,13 +26,40 @@ class Phi4MultimodalModel(MultimodalDecoderModel):
     ``[1, 2]`` and ``image_attention_mask`` ``[1, crops, patches, patches]``; of a clip
     ``audio_input_features`` ``[1, frames, mels]``, ``audio_embed_sizes`` ``[1]`` and the argument
     ``audio_projection_mode``, ``"speech"`` or ``"vision"``.
+
+    The checkpoint's own adapters are applied by the mode that a request's modalities select.
     """
 
     modalities = ("image", "audio")
 
     def __init__(self, hf_model: PreTrainedModel, *, max_seq_len: int) -> None:
         super().__init__(hf_model, max_seq_len=max_seq_len)
-        _warn_of_adapters(Path(hf_model.name_or_path or ""))
+        folder = hf_model.name_or_path or ""
+        published = getattr(hf_model.config, "published_adapters", None)
+        if published is not None:
+            adapters = phi4mm_checkpoint.published_adapters(folder, published)
+        else:
+            adapters = phi4mm_checkpoint.native_adapters(folder) if folder else {}
+        for name, adapter in adapters.items():
+            fitted = self.lora.fitted(adapter, f"{folder} ({name} adapter)")
+            self.lora.attach(fitted)
+            self.mode_adapters[name] = fitted
+        absent = [name for name in phi4mm_checkpoint.ADAPTER_NAMES if name not in adapters]
+        if absent:
+            logger.warning(
+                "%s has no adapter for %s: media is answered by the decoder alone",
+                folder or "the model",
+                " and ".join(absent),
+            )
+
+    @classmethod
+    def read_weights(
+        cls, model_path: str, config: PretrainedConfig
+    ) -> dict[str, torch.Tensor] | None:
+        """Of a folder in the published layout."""
+        if getattr(config, "published_adapters", None) is None:
+            return None
+        return phi4mm_checkpoint.published_weights(model_path)
 
     @property
     def decoder(self) -> Any:
@@ -71,10 +98,3 @@ def _image_rows(mask: torch.Tensor, crops_high: int) -> int:
     first_column = sub_crops.reshape(crops_high, -1, side, side)[:, 0, :, 0]
     overview = side * (side + 1)
     return overview + 1 + int(sub_crops.sum()) + int(first_column.sum())
-
-
-def _warn_of_adapters(folder: Path) -> None:
-    """Says so where a checkpoint brings adapters, since answers about media are worse without."""
-    names = sorted(config.parent.name for config in folder.glob("*/adapter_config.json"))
-    if names:
-        logger.warning("%s: adapters are not applied in this release: %s", folder, ", ".join(names))

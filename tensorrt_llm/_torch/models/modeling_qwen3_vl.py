@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""Qwen3-VL: pictures and text, and picture features that go into the decoder's first layers.
+"""Qwen3-VL: pictures, video and text, and features that go into the decoder's first layers.
 
 Beside what stands in a token's place, the encoder gives features of some of its own layers, which
 are added behind the first layers of the decoder (deepstack). They are part of an item's rows: they
@@ -32,7 +32,8 @@ class Qwen3VLModel(Qwen2VLModel):
         self, modality: str, inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
     ) -> torch.Tensor:
         parts: Any = self.hf_model.model
-        encoded = parts.get_image_features(**inputs)
+        encode = parts.get_video_features if modality == "video" else parts.get_image_features
+        encoded = encode(**inputs)
         features = [one for (one,) in encoded.deepstack_features]
         return torch.cat([*encoded.pooler_output, *features], dim=-1)
 

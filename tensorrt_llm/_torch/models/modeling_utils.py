@@ -18,8 +18,10 @@ from safetensors import SafetensorError
 from transformers import PretrainedConfig, PreTrainedModel
 
 from tensorrt_llm._torch.attention_backend import PAGED_ATTENTION, AttentionMetadata
+from tensorrt_llm._torch.load_progress import load_stage
 from tensorrt_llm._torch.models.rotary import pin_rotary
 from tensorrt_llm._torch.models.self_check import check_scores, stock_scores
+from tensorrt_llm._torch.peft import LoraAdapter, LoraLayers
 from tensorrt_llm.errors import ConfigurationError
 
 
@@ -30,6 +32,9 @@ class DecoderModel:
         modalities: Kinds of media it takes, beside text.
         bidirectional_modalities: Of these, the kinds whose rows attend to all rows of their run,
             so that a run is never split over steps.
+        lora: Applies adapters to some rows of a step.
+        mode_adapters: The checkpoint's own adapters by the mode that selects them (see
+            ``ProcessedPrompt.adapter_mode``).
 
     Args:
         hf_model: The loaded transformers model, in evaluation mode on its device.
@@ -48,9 +53,29 @@ class DecoderModel:
         self.text_config: PretrainedConfig = hf_model.config.get_text_config(decoder=True)
         _refuse_changed_scores(self.text_config)
         self.set_attention()
+        self.lora = LoraLayers(hf_model, self._decoder_layers_name())
+        self.mode_adapters: dict[str, LoraAdapter] = {}
         rotary = getattr(self.decoder, "rotary_emb", None)
         if rotary is not None:
             pin_rotary(rotary, max_seq_len)
+
+    @classmethod
+    def read_weights(
+        cls, model_path: str, config: PretrainedConfig
+    ) -> dict[str, torch.Tensor] | None:
+        """The weights under transformers' names, for a layout that it does not read itself.
+
+        Returns:
+            None where transformers reads the folder.
+
+        Raises:
+            ConfigurationError: If they cannot be read.
+        """
+        return None
+
+    def _decoder_layers_name(self) -> str:
+        layers = getattr(self.decoder, "layers", self.decoder)
+        return next(name for name, module in self.hf_model.named_modules() if module is layers)
 
     @property
     def decoder(self) -> torch.nn.Module:
@@ -66,6 +91,11 @@ class DecoderModel:
     def num_layers(self) -> int:
         """Decoder layers, each with its part of the KV pool."""
         return int(self.text_config.num_hidden_layers)
+
+    @property
+    def num_heads(self) -> int:
+        """Query heads a layer."""
+        return int(self.text_config.num_attention_heads)
 
     @property
     def num_kv_heads(self) -> int:
@@ -191,9 +221,10 @@ class MultimodalDecoderModel(DecoderModel):
     def _encode(
         self, modality: str, inputs: Mapping[str, torch.Tensor], **encoder_kwargs: Any
     ) -> torch.Tensor:
-        """``encode`` with inputs on the device: here of a picture, as most models do it."""
+        """``encode`` with inputs on the device: here of what is seen, as most models do it."""
         parts: Any = self.hf_model.model
-        (rows,) = parts.get_image_features(**inputs).pooler_output
+        encode = parts.get_video_features if modality == "video" else parts.get_image_features
+        (rows,) = encode(**inputs).pooler_output
         return rows
 
 
@@ -227,7 +258,7 @@ def register_model(*model_types: str) -> Callable[[_ModelClass], _ModelClass]:
     """Class decorator: this class runs checkpoints of these ``model_type``s.
 
     It is known in the process that registers it. For a class outside this package that has to be
-    the engine's, so set ``TLLM_WORKER_USE_SINGLE_PROCESS=1``.
+    the engine's: see ``inputs/custom_modules.py``.
     """
 
     def register(model_class: _ModelClass) -> _ModelClass:
@@ -271,29 +302,38 @@ def load_model(
         raise ConfigurationError(
             f"{model_path}: {architecture} is not a text decoder and no family is registered for "
             f"model_type {config.model_type!r}; registered: {', '.join(sorted(_MODEL_CLASSES))} "
-            "(one that a program registers is known to an engine in its own process only: "
-            "TLLM_WORKER_USE_SINGLE_PROCESS=1)"
+            "(custom_module_dirs adds others)"
         )
-    hf_model = _load_weights(hf_class, model_path, config, dtype)
-    hf_model.to(device)  # type: ignore[arg-type]
+    weights = model_class.read_weights(model_path, config)
+    with load_stage("loading weights"):
+        hf_model = _load_weights(hf_class, model_path, config, dtype, weights)
+        hf_model.to(device)  # type: ignore[arg-type]
     if model_class is not DecoderModel:
         return model_class(hf_model, max_seq_len=max_seq_len)
-    expected = stock_scores(hf_model)
-    model = model_class(hf_model, max_seq_len=max_seq_len)
-    check_scores(model, expected)
+    with load_stage("comparing the decoder with that of transformers"):
+        expected = stock_scores(hf_model)
+        model = model_class(hf_model, max_seq_len=max_seq_len)
+        check_scores(model, expected)
     return model
 
 
 def _load_weights(
-    hf_class: type[PreTrainedModel], model_path: str, config: PretrainedConfig, dtype: torch.dtype
+    hf_class: type[PreTrainedModel],
+    model_path: str,
+    config: PretrainedConfig,
+    dtype: torch.dtype,
+    weights: dict[str, torch.Tensor] | None,
 ) -> PreTrainedModel:
     try:
         loaded: Any = hf_class.from_pretrained(
-            model_path,
+            model_path if weights is None else None,
             config=config,
+            state_dict=weights,
             dtype=dtype,
             local_files_only=True,
             trust_remote_code=False,
+            # They are refused below, where they can be named.
+            ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
     except (OSError, RuntimeError, ValueError, KeyError, SafetensorError) as error:
@@ -305,4 +345,12 @@ def _load_weights(
         raise ConfigurationError(
             f"{model_path}: {len(missing)} weights are missing, the first is {missing[0]}"
         )
+    unfit = sorted(info["mismatched_keys"])
+    if unfit:
+        name, stored, expected = unfit[0]
+        raise ConfigurationError(
+            f"{model_path}: {len(unfit)} weights are of another shape, the first is {name}: "
+            f"{list(stored)}, the configuration says {list(expected)}"
+        )
+    hf_model.name_or_path = model_path
     return hf_model

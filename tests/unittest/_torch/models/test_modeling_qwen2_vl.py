@@ -13,7 +13,7 @@ import pytest
 import torch
 from support.checkpoints import build_checkpoint
 from support.families import FAMILIES, Family
-from support.media import picture
+from support.media import film, picture
 from support.prompts import PromptMaker
 from support.reference import ReferenceModel
 
@@ -29,9 +29,13 @@ def checkpoint(family: Family, checkpoint_root: Path) -> Path:
 
 
 def test_positions_and_delta_are_those_of_the_stock_model(family: Family, checkpoint: Path) -> None:
-    make, stock = PromptMaker(checkpoint), ReferenceModel(checkpoint)
+    make, rate = PromptMaker(checkpoint), 1.3
+    stock = ReferenceModel(checkpoint, rate)
     wide, tall, small = picture(1, 252, 112), picture(2, 112, 252), picture(3, 28, 28)
+    long, short = film(1, 13, 84, 56, rate=rate), film(2, 1, 56, 112, rate=rate)
     for parts in (
+        ["Look: ", long, " and ", small, " What?", short],
+        [long, long],
         ["Look: ", wide, " and ", tall, " What is this?"],
         [tall, wide],
         ["Look: ", small],
@@ -42,8 +46,13 @@ def test_positions_and_delta_are_those_of_the_stock_model(family: Family, checkp
         positions, delta = stock.model.model.get_rope_index(
             inputs["input_ids"],
             mm_token_type_ids=inputs["mm_token_type_ids"],
-            image_grid_thw=inputs["image_grid_thw"],
+            image_grid_thw=inputs.get("image_grid_thw"),
+            video_grid_thw=inputs.get("video_grid_thw"),
+            second_per_grid_ts=inputs.get("second_per_grid_ts"),
         )
         assert prompt.positions is not None
         assert torch.equal(torch.from_numpy(prompt.positions).long(), positions[:, 0])
-        assert prompt.position_delta == int(delta)
+        # Where stock `generate` goes on: behind the last token. The model's own number says so too,
+        # but where a video lasts longer than all that stands behind it.
+        assert prompt.position_delta == int(positions[0, 0, -1]) + 1 - len(prompt)
+        assert prompt.position_delta == int(delta) or long in parts

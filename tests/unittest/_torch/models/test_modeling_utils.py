@@ -11,7 +11,7 @@ import pytest
 import torch
 from support.families import Family
 from support.flattened import embeddings, encoded, run_flattened, text_embeddings
-from support.media import clip, picture
+from support.media import clip, film, picture
 from support.prompts import PromptMaker
 from support.reference import ReferenceModel
 from transformers import AutoConfig
@@ -51,12 +51,13 @@ def prompts(family: Family, make: PromptMaker) -> list[ProcessedPrompt]:
     payloads: dict[str, list[Any]] = {
         "image": [picture(2, 300, 90), picture(3, 90, 300), picture(1)],
         "audio": [clip(2, 2.0), clip(1, 0.7)],
+        "video": [film(2, 5, sound=clip(3, 2.5)), film(1, 5, 56, 112, sound=clip(4, 0.9))],
     }
     kinds: list[list[Any]] = [[]]
     kinds += [payloads[modality][:1] for modality in family.modalities]
     kinds += [payloads[modality] for modality in family.modalities]
     if len(family.modalities) > 1:
-        kinds.append([payloads["image"][0], payloads["audio"][0]])
+        kinds.append([payloads[modality][0] for modality in family.modalities])
     return [family.prompt(make, "Look: ", *media, " What is this?") for media in kinds]
 
 
@@ -108,6 +109,8 @@ def test_every_size_gives_the_rows_that_the_prompt_holds(
         media += [picture(0, *size) for size in sizes]
     if "audio" in family.modalities:
         media += [clip(0, length) for length in (0.025, 0.1, 0.333, 3.0)]
+    if "video" in family.modalities:
+        media += [film(0, *size) for size in ((1, 1, 1), (3, 30, 7), (2, 250, 100))]
     prompt = family.prompt(make, *media)
     for item, rows in zip(prompt.items, encoded(model, prompt), strict=True):
         assert rows.shape == (item.num_rows, model.row_width)
