@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -37,6 +38,10 @@ class IterationCounts:
         context_tokens: Tokens in those chunks.
         generation_requests: Requests with one token.
         paused: Requests that were paused in it.
+        with_draft: Requests that ran with a draft.
+        drafted: Tokens of drafts.
+        accepted: Of these, those that held.
+        queue_ms: How long each newly admitted request had waited, in milliseconds.
     """
 
     latency_ms: float
@@ -48,6 +53,15 @@ class IterationCounts:
     context_tokens: int
     generation_requests: int
     paused: int = 0
+    queue_ms: tuple[float, ...] = ()
+    with_draft: int = 0
+    drafted: int = 0
+    accepted: int = 0
+
+    @property
+    def acceptance_length(self) -> float:
+        """Tokens that a request with a draft got on average; 0 if there was none."""
+        return 1 + self.accepted / self.with_draft if self.with_draft else 0.0
 
 
 @dataclass(frozen=True)
@@ -102,8 +116,9 @@ class IterationStats:
     def drain(self) -> list[dict[str, Any]]:
         """All records since the last call, oldest first."""
         drained: list[dict[str, Any]] = []
-        while self._records:
-            drained.append(self._json(self._records.popleft()))
+        with contextlib.suppress(IndexError):  # another thread may read as well
+            while True:
+                drained.append(self._json(self._records.popleft()))
         return drained
 
     def _json(self, record: _Record) -> dict[str, Any]:
@@ -118,6 +133,8 @@ class IterationStats:
             "gpuMemUsage": record.gpu_bytes,
             "pinnedMemUsage": 0,
             "numNewActiveRequests": counts.new_active,
+            "newActiveRequestsQueueLatencyMS": sum(counts.queue_ms),
+            "queueLatenciesMS": list(counts.queue_ms),
             "numActiveRequests": counts.active,
             "numCompletedRequests": counts.completed,
             "numQueuedRequests": counts.queued,
@@ -132,6 +149,12 @@ class IterationStats:
                 "numCtxTokens": counts.context_tokens,
                 "numGenRequests": counts.generation_requests,
                 "numPausedRequests": counts.paused,
+            },
+            "specDecodingStats": {
+                "numDraftTokens": counts.drafted,
+                "numAcceptedTokens": counts.accepted,
+                "numRequestsWithDraftTokens": counts.with_draft,
+                "acceptanceLength": counts.acceptance_length,
             },
             **cache_json(record.kv, record.embeddings, record.encoder_runs),
         }
@@ -163,11 +186,29 @@ def _kv_json(stats: bindings.KvCacheStats) -> dict[str, Any]:
         "missedBlocks": stats.missed_blocks,
         "partialReusedBlocks": stats.partial_reused_blocks,
         "evictedBlocks": stats.evicted_blocks,
+        "evictedBlocksByCause": {
+            "device_full": stats.evicted_on_device,
+            "host_full": stats.evicted_on_host,
+            "parent_evicted": stats.evicted_with_parent,
+            "flushed": stats.flushed_blocks,
+        },
+        "evictedIdle": _durations_json(stats.evicted_idle),
+        "reusedIdle": _durations_json(stats.reused_idle),
         "offloadedBlocks": stats.offloaded_blocks,
         "onboardedBlocks": stats.onboarded_blocks,
         "hostMaxNumBlocks": stats.host_max_num_blocks,
+        "hostFreeNumBlocks": stats.host_free_num_blocks,
         "hostCachedNumBlocks": stats.host_cached_num_blocks,
+        "droppedEvents": stats.dropped_events,
         "cacheHitRate": stats.cache_hit_rate,
+    }
+
+
+def _durations_json(durations: bindings.DurationCounts) -> dict[str, Any]:
+    return {
+        "boundsMS": durations.bounds_ms,
+        "counts": durations.counts,
+        "sumMS": durations.sum_ms,
     }
 
 

@@ -48,6 +48,11 @@ class LiveRequests:
         return tuple(one for one in self.context if one.state is RequestState.CONTEXT)
 
     @property
+    def num_waiting_for_items(self) -> int:
+        """Of ``context``, those that wait for items."""
+        return sum(one.state is RequestState.WAITING_ITEMS for one in self.context)
+
+    @property
     def next_deadline(self) -> float | None:
         """When the next deadline may be over, in seconds of ``time.monotonic``."""
         return self._deadlines[0][0] if self._deadlines else None
@@ -64,11 +69,22 @@ class LiveRequests:
         if request.deadline is not None:
             heapq.heappush(self._deadlines, (request.deadline, request.request_id))
 
+    def add_forked(self, request: LlmRequest) -> None:
+        """A new request that begins with its prompt written."""
+        self.add(request)
+        self.admit(request)
+
     def admit(self, request: LlmRequest) -> None:
         """A waiting request got its blocks."""
         self.waiting.remove(request)
         self.num_paused -= request.state is RequestState.PAUSED
         request.state = RequestState.CONTEXT
+        self.context.add(request)
+
+    def hold(self, request: LlmRequest) -> None:
+        """A request that comes with another holds its blocks, and runs when that one has."""
+        self._by_id[request.request_id] = request
+        request.state = RequestState.HELD
         self.context.add(request)
 
     def wait_for_items(self, request: LlmRequest, missing: set[int]) -> None:
@@ -84,7 +100,7 @@ class LiveRequests:
 
     def to_generation(self, request: LlmRequest) -> None:
         """All its known tokens are written."""
-        if request.state is RequestState.CONTEXT:
+        if request.state in (RequestState.CONTEXT, RequestState.HELD):
             self.context.remove(request)
             self.generation.append(request)
             request.state = RequestState.GENERATION
@@ -102,6 +118,12 @@ class LiveRequests:
         """A request ended."""
         self._take_off(request)
         request.state = RequestState.FINISHED
+        del self._by_id[request.request_id]
+
+    def let_go(self, request: LlmRequest) -> None:
+        """A request that came with another goes with it; it may come again."""
+        self._take_off(request)
+        request.state = RequestState.WAITING
         del self._by_id[request.request_id]
 
     def expired(self, now: float) -> Iterator[LlmRequest]:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,24 +15,24 @@ from tensorrt_llm._torch.attention_backend import (
     AttentionMetadata,
     PagedKVPool,
     SequenceAttention,
+    SequenceBatch,
 )
 from tensorrt_llm._torch.models.modeling_multimodal_utils import (
     find_input_mm_embeds,
     fuse_input_embeds,
 )
 from tensorrt_llm._torch.models.modeling_utils import DecoderModel
+from tensorrt_llm._torch.peft import AdapterRows, LoraAdapter
+from tensorrt_llm._torch.pyexecutor.cuda_graphs import DecoderGraphs
 from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest
+from tensorrt_llm._torch.pyexecutor.prompt_scores import score_prompt
 from tensorrt_llm._torch.pyexecutor.scheduler import ScheduledRequest
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    """A request's tokens ``[begin, end)`` and where they start in the flattened batch."""
-
-    request: LlmRequest
-    begin: int
-    end: int
-    offset: int
+from tensorrt_llm._torch.pyexecutor.step_layout import (
+    Chunk,
+    StepLayout,
+    chunks_ahead,
+    chunks_of,
+)
 
 
 class ModelEngine:
@@ -43,122 +42,173 @@ class ModelEngine:
         model: The model.
         pool: The paged KV pool.
         backend: Who computes attention.
+        graphs: Run steps of one token a request, if any.
     """
 
-    def __init__(self, model: DecoderModel, pool: PagedKVPool, backend: AttentionBackend) -> None:
+    def __init__(
+        self,
+        model: DecoderModel,
+        pool: PagedKVPool,
+        backend: AttentionBackend,
+        graphs: DecoderGraphs | None = None,
+    ) -> None:
         self.model = model
         self._pool = pool
         self._backend = backend
+        self._graphs = graphs
+        # Asked of the model these take longer than the rest of a layout.
+        self._device = pool.device
+        self._embedding = model.embedding
+        self._position_axes = model.position_axes
 
     @torch.inference_mode()
     def forward(
-        self, scheduled: Sequence[ScheduledRequest[LlmRequest]], block_tables: np.ndarray
+        self,
+        scheduled: Sequence[ScheduledRequest[LlmRequest]],
+        block_tables: np.ndarray,
+        layout: StepLayout | None = None,
     ) -> torch.Tensor:
         """Writes the KV of all scheduled tokens and scores what comes next.
 
         Args:
             scheduled: Context requests first. Rows of media in their chunks must be at hand.
             block_tables: int32 ``[len(scheduled), most blocks]``.
+            layout: Of this step, if it has been made already.
 
         Returns:
-            float32 logits ``[len(scheduled), vocab_size]`` after each request's last token here.
+            float32 logits ``[n, vocab_size]`` after each request's last token here, and where it
+            has a draft after the last known token and each of the draft's: ``num_scored`` rows.
+            Requests that ask for log-probabilities of their prompt have those of their chunk.
         """
-        chunks = _lay_out(scheduled)
-        tables = torch.from_numpy(block_tables.astype(np.int64)).to(self._pool.device)
-        indices = np.concatenate([np.arange(chunk.begin, chunk.end) for chunk in chunks])
-        embeds, layer_inputs = self._embed(chunks)
-        hidden = self.model.forward(
-            embeds,
-            self._position_ids(chunks, len(indices)),
-            self._metadata(chunks, indices, block_tables, tables),
-            layer_inputs,
-        )
-        last = [chunk.offset + chunk.end - chunk.begin - 1 for chunk in chunks]
-        return self.model.logits(hidden[torch.tensor(last, device=hidden.device)])
+        if layout is None:
+            layout = self._lay_out(chunks_of(scheduled), block_tables)
+        replayed = self._replay(layout, block_tables)
+        if replayed is not None:
+            return replayed
+        embeds, layer_inputs = self._embed(layout)
+        with self.model.lora.applied(self._adapter_rows(layout), layout.num_tokens):
+            hidden = self.model.forward(
+                embeds, layout.position_ids, self._metadata(layout, block_tables), layer_inputs
+            )
+        for chunk in layout.chunks:
+            if chunk.request.prompt_scores is not None:
+                score_prompt(self.model, chunk.request, chunk.begin, hidden[chunk.rows])
+        return self.model.logits(hidden[layout.scored])
 
-    def _embed(self, chunks: Sequence[_Chunk]) -> tuple[torch.Tensor, Mapping[str, Any]]:
+    def _replay(self, layout: StepLayout, block_tables: np.ndarray) -> torch.Tensor | None:
+        """The step as a graph; None where it is more than a graph does."""
+        if self._graphs is None or layout.media is not None:
+            return None
+        if layout.num_tokens > len(layout.chunks):
+            return None
+        for chunk in layout.chunks:
+            if chunk.request.adapters or chunk.request.prompt_scores is not None:
+                return None
+        return self._graphs.run(layout, [chunk.end for chunk in layout.chunks], block_tables)
+
+    def lay_out_ahead(self, requests: Sequence[LlmRequest], block_tables: np.ndarray) -> StepLayout:
+        """Lays out the step of each request's next token, which is not known yet.
+
+        Args:
+            requests: Those that are going to have a token more than they have.
+            block_tables: int32 ``[len(requests), most blocks]``, that token's block included.
+
+        Returns:
+            A layout that lacks token ids; see ``StepLayout.with_tokens``.
+        """
+        return self._lay_out(chunks_ahead(requests), block_tables)
+
+    def _lay_out(self, chunks: Sequence[Chunk], block_tables: np.ndarray) -> StepLayout:
+        return StepLayout.of(
+            chunks,
+            block_tables,
+            tokens_per_block=self._pool.tokens_per_block,
+            position_axes=self._position_axes,
+            device=self._device,
+        )
+
+    def _embed(self, layout: StepLayout) -> tuple[torch.Tensor, Mapping[str, Any]]:
         """Text from the embedding layer, media rows from items.
 
         Returns:
             Embeddings ``[num_tokens, hidden_size]``, and what rows hold beyond them as arguments
             of the decoder.
         """
-        token_ids = np.concatenate(
-            [chunk.request.token_ids(chunk.begin, chunk.end) for chunk in chunks]
-        )
-        input_ids = torch.from_numpy(token_ids.astype(np.int64)).to(self.model.device)
+        if layout.media is None:
+            return self._embedding(layout.input_ids), {}
         params, rows = [], []
-        for chunk in chunks:
+        for chunk in layout.chunks:
             for item in chunk.request.items:
                 if item.touches(chunk.begin, chunk.end):
                     assert item.rows is not None, "a scheduled chunk lacks its rows"
                     rows.append(item.rows)
                     params.append(item.params(chunk.begin, chunk.end, chunk.request.prompt_len))
-        is_media = _media_mask(chunks, len(token_ids))
         needed, width = find_input_mm_embeds(rows, params), self.model.hidden_size
         _, fused = fuse_input_embeds(
-            self.model.embedding,
-            input_ids,
+            self._embedding,
+            layout.input_ids,
             [part[:, :width] for part in needed],
-            text_token_indices=_indices(~is_media, self.model.device),
-            mm_token_indices=_indices(is_media, self.model.device),
+            text_token_indices=layout.text,
+            mm_token_indices=layout.media,
         )
-        if fused is None:
-            return self.model.embedding(input_ids), {}
+        assert fused is not None, "items touch the step and none of their rows are in it"
         if self.model.row_width == width:
             return fused, {}
         extra = torch.cat([part[:, width:] for part in needed])
-        mask = torch.from_numpy(is_media).to(self.model.device)
+        mask = torch.zeros(layout.num_tokens, dtype=torch.bool, device=self._device)
+        mask[layout.media] = True
         return fused, self.model.layer_inputs(mask, extra)
 
-    def _position_ids(self, chunks: Sequence[_Chunk], num_tokens: int) -> torch.Tensor:
-        """Rotary positions, int64 ``[axes, num_tokens]``."""
-        positions = np.empty((self.model.position_axes, num_tokens), np.int64)
-        for chunk in chunks:
-            end = chunk.offset + chunk.end - chunk.begin
-            # A request without media has one axis, which stands for all.
-            positions[:, chunk.offset : end] = chunk.request.position_ids(chunk.begin, chunk.end)
-        return torch.from_numpy(positions).to(self.model.device)
+    def _adapter_rows(self, layout: StepLayout) -> list[AdapterRows]:
+        """Which tokens of the batch each adapter changes."""
+        rows: dict[LoraAdapter, list[np.ndarray]] = {}
+        for chunk in layout.chunks:
+            for adapter in chunk.request.adapters:
+                rows.setdefault(adapter, []).append(np.arange(chunk.rows.start, chunk.rows.stop))
+        return [
+            AdapterRows(adapter, torch.from_numpy(np.concatenate(parts)).to(self._device))
+            for adapter, parts in rows.items()
+        ]
 
-    def _metadata(
-        self,
-        chunks: Sequence[_Chunk],
-        indices: np.ndarray,
-        block_tables: np.ndarray,
-        tables_on_device: torch.Tensor,
-    ) -> AttentionMetadata:
-        size = self._pool.tokens_per_block
-        owner = np.repeat(np.arange(len(chunks)), [chunk.end - chunk.begin for chunk in chunks])
-        slots = block_tables[owner, indices // size].astype(np.int64) * size + indices % size
+    def _metadata(self, layout: StepLayout, block_tables: np.ndarray) -> AttentionMetadata:
         sequences = tuple(
             SequenceAttention(
                 query_start=chunk.offset,
                 query_len=chunk.end - chunk.begin,
                 kv_len=chunk.end,
-                block_table=tables_on_device[index, : -(-chunk.end // size)],
+                block_table=table,
                 both_ways=_both_ways(chunk, self.model.bidirectional_modalities),
             )
-            for index, chunk in enumerate(chunks)
+            for chunk, table in zip(layout.chunks, layout.block_tables, strict=True)
         )
         return AttentionMetadata(
             pool=self._pool,
-            slots=torch.from_numpy(slots).to(self._pool.device),
+            slots=layout.slots,
             sequences=sequences,
             backend=self._backend,
+            batch=self._batch(sequences, block_tables),
+        )
+
+    def _batch(
+        self, sequences: Sequence[SequenceAttention], block_tables: np.ndarray
+    ) -> SequenceBatch | None:
+        """The sequences as tensors, for a backend that wants them."""
+        if self._backend.tile_tokens is None:
+            return None
+        return SequenceBatch.of(
+            [one.query_len for one in sequences],
+            [one.kv_len for one in sequences],
+            block_tables,
+            [one.both_ways for one in sequences],
+            tile_tokens=self._backend.tile_tokens,
+            device=self._device,
         )
 
 
-def _lay_out(scheduled: Sequence[ScheduledRequest[LlmRequest]]) -> list[_Chunk]:
-    chunks, offset = [], 0
-    for entry in scheduled:
-        begin = entry.request.num_written
-        chunks.append(_Chunk(entry.request, begin, begin + entry.num_tokens, offset))
-        offset += entry.num_tokens
-    return chunks
-
-
-def _both_ways(chunk: _Chunk, modalities: frozenset[str]) -> tuple[tuple[int, int], ...]:
+def _both_ways(chunk: Chunk, modalities: frozenset[str]) -> tuple[tuple[int, int], ...]:
     """The runs of a chunk whose rows see each other; a reused prefix may end inside the first."""
+    if not modalities:
+        return ()
     return tuple(
         (run.position, run.position + run.length)
         for item in chunk.request.items
@@ -166,25 +216,3 @@ def _both_ways(chunk: _Chunk, modalities: frozenset[str]) -> tuple[tuple[int, in
         for run in item.item.runs
         if run.position < chunk.end and chunk.begin < run.position + run.length
     )
-
-
-def _media_mask(chunks: Sequence[_Chunk], num_tokens: int) -> np.ndarray:
-    """Which tokens of the batch are rows: a bool array ``[num_tokens]``.
-
-    Taken from the runs, never from token ids: a generated token may have a placeholder's id and is
-    text all the same.
-    """
-    mask = np.zeros(num_tokens, bool)
-    for chunk in chunks:
-        for item in chunk.request.items:
-            for run in item.item.runs:
-                begin = max(run.position, chunk.begin)
-                end = min(run.position + run.length, chunk.end)
-                if begin < end:
-                    shift = chunk.offset - chunk.begin
-                    mask[begin + shift : end + shift] = True
-    return mask
-
-
-def _indices(mask: np.ndarray, device: torch.device) -> torch.Tensor:
-    return torch.from_numpy(np.flatnonzero(mask)).to(device)

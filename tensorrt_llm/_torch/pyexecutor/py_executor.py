@@ -10,27 +10,26 @@ back.
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+import torch
+
+from tensorrt_llm._torch.pyexecutor.beam_groups import BeamGroups, by_leader
+from tensorrt_llm._torch.pyexecutor.drafter import Drafter
 from tensorrt_llm._torch.pyexecutor.embedding_store import EmbeddingStore
+from tensorrt_llm._torch.pyexecutor.inbox import Inbox
 from tensorrt_llm._torch.pyexecutor.item_encoder import ItemEncoder
-from tensorrt_llm._torch.pyexecutor.iteration_stats import (
-    IterationCounts,
-    IterationStats,
-    cache_json,
-)
+from tensorrt_llm._torch.pyexecutor.iteration_stats import IterationStats, cache_json
 from tensorrt_llm._torch.pyexecutor.live_requests import LiveRequests
 from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest
 from tensorrt_llm._torch.pyexecutor.model_engine import ModelEngine
 from tensorrt_llm._torch.pyexecutor.model_step import StepRunner
+from tensorrt_llm._torch.pyexecutor.outbox import Outbox, finish_reason
 from tensorrt_llm._torch.pyexecutor.resource_manager import KVCacheManager
 from tensorrt_llm._torch.pyexecutor.sampler import Sampled, Sampler
 from tensorrt_llm._torch.pyexecutor.scheduler import (
@@ -41,13 +40,16 @@ from tensorrt_llm._torch.pyexecutor.scheduler import (
     ScheduledBatch,
     ScheduledRequest,
 )
+from tensorrt_llm._torch.pyexecutor.step_ahead import StepAhead
+from tensorrt_llm._torch.pyexecutor.turn_counts import TurnCounts
 from tensorrt_llm.errors import (
     DeadlineExceededError,
     EngineError,
     EngineStoppedError,
     TrtllmError,
 )
-from tensorrt_llm.executor.result import FinishReason, GenerationUpdate
+from tensorrt_llm.executor.request import GenerationRequest
+from tensorrt_llm.executor.result import FinishReason
 from tensorrt_llm.logger import get_logger
 
 logger = get_logger(__name__)
@@ -56,16 +58,6 @@ _IDLE_WAIT_SECONDS = 1.0
 _STOPPED = "the engine has stopped"
 
 _T = TypeVar("_T")
-
-
-@dataclass
-class _Counts:
-    """What happened since the last record; ``left``: admitted requests that ended."""
-
-    admitted: int = 0
-    left: int = 0
-    completed: int = 0
-    paused: int = 0
 
 
 class PyExecutor:
@@ -79,11 +71,14 @@ class PyExecutor:
         scheduler: Fills each step.
         capacity: Decides who holds blocks.
         sampler: Chooses tokens.
+        drafter: Guesses tokens.
         stats: Where iterations are recorded.
         request_items: Asks for encoder inputs of a request's items that are missing here; the
             answer is ``provide_items`` or ``fail``. Called by the loop, must not wait.
         on_turn: Called by the loop once a turn, after updates were pushed; a turn takes as long
             as a step, or about a second where there is nothing to do.
+        overlap: Whether the model runs in a thread of its own and the loop prepares the next step
+            and tells what the last one brought meanwhile.
     """
 
     def __init__(
@@ -96,9 +91,11 @@ class PyExecutor:
         scheduler: MicroBatchScheduler[LlmRequest],
         capacity: CapacityPolicy,
         sampler: Sampler,
+        drafter: Drafter,
         stats: IterationStats,
         request_items: Callable[[LlmRequest, Collection[int]], None],
         on_turn: Callable[[], None] | None = None,
+        overlap: bool = False,
     ) -> None:
         self._engine = engine
         self._kv_cache = kv_cache
@@ -106,19 +103,18 @@ class PyExecutor:
         self._store = store
         self._scheduler = scheduler
         self._capacity = capacity
+        self._drafter = drafter
         self._stats = stats
         self._request_items = request_items
         self._on_turn = on_turn
-        self._runner = StepRunner(engine, kv_cache, sampler)
+        self._ahead = StepAhead(engine, kv_cache, self._beside) if overlap else None
+        self._runner = StepRunner(engine, kv_cache, sampler, self._fork, self._ahead)
         self._burst: BurstGate[LlmRequest] = kv_cache.burst_gate()
         self._live = LiveRequests()
-        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        # Held for moments: what is put before the inbox closes is answered, nothing is put after.
-        self._inbox_lock = threading.Lock()
-        self._closed = False
-        self._num_submitted = 0
-        self._updates: deque[tuple[LlmRequest, GenerationUpdate]] = deque()
-        self._counts = _Counts()
+        self._beams = BeamGroups(kv_cache, self._live)
+        self._inbox = Inbox()
+        self._outbox = Outbox()
+        self._counts = TurnCounts()
         self._stopping = self._nothing_to_run = False
         self._last_turn = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="trtllm-engine", daemon=True)
@@ -135,12 +131,12 @@ class PyExecutor:
         Raises:
             EngineStoppedError: If the loop has ended.
         """
-        if not self._put(partial(self._enqueue, request), submitted=1):
+        if not self._inbox.put(partial(self._enqueue, request), submits=True):
             raise EngineStoppedError(_STOPPED)
 
     def cancel(self, request_id: int) -> None:
         """Gives a request up; no effect if it has ended."""
-        self._put(partial(self._cancel, request_id))
+        self._inbox.put(partial(self._cancel, request_id))
 
     def provide_items(self, request_id: int, inputs: Mapping[int, Mapping[str, Any]]) -> None:
         """Hands in encoder inputs that were asked for; no effect if the request has ended.
@@ -149,7 +145,7 @@ class PyExecutor:
             request_id: The request.
             inputs: Encoder inputs by item.
         """
-        self._put(partial(self._provide_items, request_id, inputs))
+        self._inbox.put(partial(self._provide_items, request_id, inputs))
 
     def has(self, request_id: int) -> bool:
         """Whether a request has not ended; may be a step behind."""
@@ -163,7 +159,7 @@ class PyExecutor:
             during: What failed.
             error: Why.
         """
-        self._put(partial(self._fail_one, request_id, during, error))
+        self._inbox.put(partial(self._fail_one, request_id, during, error))
 
     def call(self, function: Callable[[], _T]) -> Future[_T]:
         """Runs a function between two steps, in the loop's thread.
@@ -181,18 +177,9 @@ class PyExecutor:
             except Exception as error:
                 future.set_exception(error)
 
-        if not self._put(run):
+        if not self._inbox.put(run):
             future.set_exception(EngineStoppedError(_STOPPED))
         return future
-
-    def _put(self, command: Callable[[], None], *, submitted: int = 0) -> bool:
-        """Hands a command to the loop; False if nobody would run it any more."""
-        with self._inbox_lock:
-            if self._closed:
-                return False
-            self._num_submitted += submitted
-            self._inbox.put(command)
-            return True
 
     def reset_reuse_state(self) -> Future[int]:
         """Forgets cached blocks and encoder rows; gives the number of blocks dropped."""
@@ -205,7 +192,7 @@ class PyExecutor:
     @property
     def num_waiting(self) -> int:
         """Requests handed in and never admitted yet; exact between steps."""
-        return len(self._live.waiting) - self._live.num_paused + self._num_submitted
+        return len(self._live.waiting) - self._live.num_paused + self._inbox.num_submissions
 
     @property
     def alive(self) -> bool:
@@ -219,7 +206,7 @@ class PyExecutor:
 
     def stop(self) -> None:
         """Ends the loop after the present step; requests that have not ended fail."""
-        self._put(self._begin_stop)
+        self._inbox.put(self._begin_stop)
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
 
@@ -227,9 +214,22 @@ class PyExecutor:
 
     def reset_reuse_state_now(self) -> int:
         """As ``reset_reuse_state``, in the loop's thread."""
-        self._store.clear()
+        return self.flush_now()["blocks"]
+
+    def flush_now(self) -> dict[str, int]:
+        """Forgets all that is cached; gives how many blocks and encoded items were idle."""
+        items = self._store.clear()
         self._burst.forget()
-        return self._kv_cache.reset_reuse_state()
+        return {"blocks": self._kv_cache.reset_reuse_state(), "embeddings": items}
+
+    def take_events_now(self, most: int) -> list[str]:
+        """The oldest events on cached blocks, as JSON, in the loop's thread."""
+        return self._kv_cache.take_events(most)
+
+    def explain_now(self, request: GenerationRequest, other_salts: bool) -> dict[str, Any]:
+        """What a request would find in the cache, in the loop's thread."""
+        unborn = LlmRequest(0, request, 1, frozenset(), push=lambda _: None)
+        return self._kv_cache.explain(unborn, other_salts)
 
     def snapshot_now(self) -> dict[str, Any]:
         """As ``snapshot``, in the loop's thread."""
@@ -237,8 +237,17 @@ class PyExecutor:
             "numActiveRequests": self._live.num_admitted,
             "numQueuedRequests": len(self._live.waiting),
             "numPausedRequests": self._live.num_paused,
-            "numRequestsWaitingForItems": len(self._live.context) - len(self._live.ready),
+            "numRequestsWaitingForItems": self._live.num_waiting_for_items,
+            "specDecodingStats": self._drafter.totals(),
             **cache_json(self._kv_cache.stats(), self._store.stats(), self._encoder.runs),
+        }
+
+    def contents_now(self, most_items: int) -> dict[str, Any]:
+        """As ``snapshot_now``, with the state of each block and the items found most often."""
+        return {
+            **self.snapshot_now(),
+            "blockMap": self._kv_cache.block_map(),
+            "items": self._store.top(most_items),
         }
 
     def _run(self) -> None:
@@ -249,39 +258,53 @@ class PyExecutor:
                 self._expire()
                 if len(self._live) and not self._stopping:
                     self._iterate()
-                self._tell()
+                if not self._tells_beside:
+                    self._tell()
         except Exception:
             logger.exception("the engine's loop ended because of a fault of ours")
         finally:
             self._stopping = True
             self._fail_all(EngineStoppedError(_STOPPED))
             self._tell()
+            if self._ahead is not None:
+                self._ahead.close()
+
+    @property
+    def _tells_beside(self) -> bool:
+        """Whether a step is certain to come, beside which updates are told."""
+        return self._ahead is not None and bool(self._live.generation) and not self._stopping
+
+    def _beside(self) -> None:
+        """What can be done while a step computes: nothing that touches a request in it."""
+        self._tell()
+        while (command := self._inbox.take_submission()) is not None:
+            command()
 
     def _tell(self) -> None:
         """Sends what the turn brought, once it is recorded: who has an answer finds it counted."""
-        while self._updates:  # one by one: whatever goes wrong, the others are still there
-            request, update = self._updates.popleft()
-            try:
-                request.push(update)
-            except Exception as error:  # nobody can take this answer; the others wait for theirs
-                logger.exception("request %d: its update could not be told", request.request_id)
-                if self._live.get(request.request_id) is not None:
-                    self._fail(request, "delivery", error)
+        self._outbox.send(self._undelivered)
         if self._on_turn is not None:
             self._on_turn()
+
+    def _undelivered(self, request: LlmRequest, error: Exception) -> None:
+        """Nobody can take this answer; the others wait for theirs."""
+        logger.error("request %d: its update could not be told", request.request_id, exc_info=error)
+        # It may be in the step that runs now, so it ends before the next one.
+        self.fail(request.request_id, "delivery", error)
 
     def _begin_stop(self) -> None:
         self._stopping = True
 
     def _take_commands(self) -> None:
         """Runs what is in the inbox; waits a while for something if there is nothing to do."""
-        try:
-            if not len(self._live) or self._nothing_to_run:
-                self._inbox.get(timeout=self._idle_seconds())()
-            while True:
-                self._inbox.get_nowait()()
-        except queue.Empty:
-            return
+        idle = not len(self._live) or self._nothing_to_run
+        if idle:
+            # Who left since the last iteration, the last of all cancelled for one, was in no other.
+            self._counts.left = 0
+        command = self._inbox.take(self._idle_seconds() if idle else 0.0)
+        while command is not None:
+            command()
+            command = self._inbox.take()
 
     def _idle_seconds(self) -> float:
         """How long to wait for commands at most; a deadline does not wait for them."""
@@ -291,8 +314,6 @@ class PyExecutor:
         return min(max(deadline - time.monotonic(), 0.0), _IDLE_WAIT_SECONDS)
 
     def _enqueue(self, request: LlmRequest) -> None:
-        with self._inbox_lock:
-            self._num_submitted -= 1
         self._live.add(request)
         try:
             request.content = self._kv_cache.content(request)
@@ -322,13 +343,9 @@ class PyExecutor:
             self._finish(request, error=DeadlineExceededError(request.request.timeout or 0.0))
 
     def _fail_all(self, error: TrtllmError) -> None:
-        with self._inbox_lock:
-            self._closed = True
-        while True:  # what was submitted while the loop was ending
-            try:
-                self._inbox.get_nowait()()
-            except queue.Empty:
-                break
+        self._inbox.close()
+        while (command := self._inbox.take()) is not None:  # what came while the loop was ending
+            command()
         for request in self._live:
             try:
                 self._finish(request, error=error)
@@ -336,7 +353,7 @@ class PyExecutor:
                 logger.exception(
                     "request %d: not all of it could be given back", request.request_id
                 )
-                self._updates.append((request, GenerationUpdate(error=error)))
+                self._outbox.end(request, error=error)
 
     # ---- the loop's thread: a step ----------------------------------------------------------
 
@@ -352,17 +369,29 @@ class PyExecutor:
             num_held=len(self._live.context) - len(ready),
         )
         # What waits for items, or for room, waits for what comes through the inbox.
-        self._nothing_to_run = not batch.all and not self._updates
+        self._nothing_to_run = not batch.all and not self._outbox
         if self._nothing_to_run:
             return
-        runnable = self._ready(batch)
+        # Recorded is what ran: who lacks an item has written nothing, and comes again.
+        batch = self._ready(batch)
+        runnable = batch.all
         if runnable:
             result = self._runner.run(runnable)
             for request, during, error in result.failed:
                 self._fail(request, during, error)
             self._encoder.release_written(entry.request for entry in runnable)
-            for request, choice in result.sampled:
-                self._deliver(request, choice)
+            for request, choices in result.sampled:
+                self._deliver(request, choices)
+            for leader, logits in by_leader(result.beams):
+                self._advance(leader, logits)
+            self._drafter.note(result.drafted, result.accepted)
+            self._counts.add_drafts(result.num_with_draft, result.drafted, result.accepted)
+            self._name_tokens()
+        try:
+            self._kv_cache.end_step()
+        except Exception:
+            # No answer needs events or the end of a priority; the next step tells them.
+            logger.exception("the KV cache could not end a step")
         self._record(batch, 1e3 * (time.perf_counter() - started))
 
     def _make_room(self) -> None:
@@ -383,6 +412,9 @@ class PyExecutor:
         """Takes an admitted request's blocks; it goes on when there is room again."""
         if not request.admitted:
             return  # it failed while room was made, and holds nothing
+        if request.beams:
+            request = request.beams[0]
+            self._counts.left += self._beams.leave(request)
         self._give_back(request)
         self._live.pause(request)
         request.num_written = 0
@@ -390,23 +422,61 @@ class PyExecutor:
         self._counts.paused += 1
 
     def _admit(self, request: LlmRequest) -> Admission:
+        if self._live.num_admitted + request.width > self._scheduler.max_running:
+            return Admission.NO_ROOM
         try:
             if self._burst.must_wait(request, partial(self._kv_cache.probe, request)):
                 return Admission.LATER
             source = self._burst.tail_source(request)
-            if not self._kv_cache.admit(request, self._capacity.promise(request), source):
+            promise = self._capacity.promise(request)
+            if request.beams:
+                promise = request.num_new_left
+                if not self._beams.has_room(request):
+                    return Admission.NO_ROOM
+            if not self._kv_cache.admit(request, promise, source):
                 return Admission.NO_ROOM
+            self._live.admit(request)
+            if request.beams:
+                self._counts.admitted += self._beams.enter(request)
         except Exception as error:
             self._fail(request, "admission", error)
             return Admission.LATER
-        self._live.admit(request)
         self._burst.enter(request)
         self._counts.admitted += 1
+        if request.num_pauses == 0:
+            request.admitted_at = time.monotonic()
+            self._counts.queue_ms.append(1e3 * (request.admitted_at - request.arrival))
         return Admission.ADMITTED
 
-    def _ready(self, batch: ScheduledBatch[LlmRequest]) -> list[ScheduledRequest[LlmRequest]]:
+    def _fork(self, request: LlmRequest) -> list[LlmRequest]:
+        """Lets the other answers to a written prompt begin.
+
+        Returns:
+            Those that go on from here. For the others there is no room now: they wait as any
+            request does, and find the prompt in the cache.
+        """
+        others, request.others = request.others, ()
+        forked = []
+        for other in others:
+            try:
+                has_room = self._live.num_admitted < self._scheduler.max_running
+                if has_room and self._kv_cache.fork(request, other):
+                    other.content = request.content
+                    self._live.add_forked(other)
+                    self._counts.admitted += 1
+                    forked.append(other)
+                else:
+                    self._live.add(other)
+                    other.content = self._kv_cache.content(other)
+            except Exception as error:
+                if self._live.get(other.request_id) is None:
+                    self._live.add(other)
+                self._fail(other, "fork", error)
+        return forked
+
+    def _ready(self, batch: ScheduledBatch[LlmRequest]) -> ScheduledBatch[LlmRequest]:
         """The batch without the requests that cannot take part: they failed, or lack an item."""
-        runnable = []
+        context: list[ScheduledRequest[LlmRequest]] = []
         for scheduled in batch.context:
             request = scheduled.request
             try:
@@ -419,35 +489,50 @@ class PyExecutor:
                 self._live.wait_for_items(request, missing)
                 self._request_items(request, sorted(missing))
             else:
-                runnable.append(scheduled)
+                context.append(scheduled)
+        grown = frozenset[int]() if self._ahead is None else self._ahead.take_grown()
+        batch = self._drafter.add(ScheduledBatch(tuple(context), batch.generation))
+        growing = [one for one in batch.generation if one.request.request_id not in grown]
         try:
-            self._kv_cache.append([scheduled.request for scheduled in batch.generation])
+            self._kv_cache.append(growing)
         except Exception as error:
-            for scheduled in batch.generation:
+            for scheduled in growing:
                 self._fail(scheduled.request, "growth", error)
-            return runnable
-        return [*runnable, *batch.generation]
+        alive = (one for one in batch.generation if one.request.admitted)
+        return ScheduledBatch(batch.context, tuple(alive))
 
-    def _deliver(self, request: LlmRequest, choice: Sampled) -> None:
-        """Adds a request's new token, ends it if it is complete, and tells the caller."""
-        request.output_ids.append(choice.token_id)
-        reason = _finish_reason(request)
-        stop = None
+    def _name_tokens(self) -> None:
+        """Gives the tokens that were chosen the places that were taken for them ahead."""
+        if self._ahead is None:
+            return
+        try:
+            self._ahead.name_tokens()
+        except Exception as error:
+            for request in self._ahead.growing:
+                self._fail(request, "growth", error)
+
+    def _deliver(self, request: LlmRequest, choices: Sequence[Sampled]) -> None:
+        """Adds a request's new tokens, ends it if it is complete, and tells the caller."""
+        request.output_ids += [choice.token_id for choice in choices]
+        reason = finish_reason(request)
         if reason is None:
             self._live.to_generation(request)
         else:
-            named = request.sampling.stop_token_ids or ()
-            stop = choice.token_id if choice.token_id in named and reason == "stop" else None
             self._release(request)
-        update = GenerationUpdate(
-            token_ids=(choice.token_id,),
-            cached_tokens=request.cached_tokens,
-            logprobs=None if choice.logprobs is None else (choice.logprobs,),
-            logits=choice.logits,
-            finish_reason=reason,
-            stop_reason=stop,
-        )
-        self._updates.append((request, update))
+        self._outbox.tokens(request, choices, reason)
+
+    def _advance(self, leader: LlmRequest, logits: Mapping[int, torch.Tensor]) -> None:
+        """Takes a beam search on by a token, ends it if it is done, and tells the caller then."""
+        if not leader.admitted:
+            return  # one of its hypotheses failed in this step
+        try:
+            answers = self._beams.advance(leader, logits)
+        except Exception as error:
+            self._fail(leader, "beam search", error)
+            return
+        if answers is not None:
+            self._release(leader)
+            self._outbox.whole(leader, answers)
 
     # ---- the loop's thread: the ways out ----------------------------------------------------
 
@@ -466,11 +551,12 @@ class PyExecutor:
         finish_reason: FinishReason | None = None,
         error: TrtllmError | None = None,
     ) -> None:
+        if request.beams:
+            request = request.beams[0]
+            if self._live.get(request.request_id) is None:
+                return  # all of it has ended with another of its hypotheses
         self._release(request)
-        update = GenerationUpdate(
-            cached_tokens=request.cached_tokens, finish_reason=finish_reason, error=error
-        )
-        self._updates.append((request, update))
+        self._outbox.end(request, finish_reason=finish_reason, error=error)
 
     def _release(self, request: LlmRequest) -> None:
         """The one way out: takes the request off its list and gives back all it holds.
@@ -478,6 +564,8 @@ class PyExecutor:
         If that fails the books are wrong, and the loop ends rather than going on with them.
         """
         admitted = request.admitted
+        if request.beams:
+            self._counts.left += self._beams.leave(request)
         if admitted:
             self._give_back(request)
         else:
@@ -493,33 +581,15 @@ class PyExecutor:
         self._kv_cache.release(request)
 
     def _record(self, batch: ScheduledBatch[LlmRequest], latency_ms: float) -> None:
-        counts, self._counts = self._counts, _Counts()
+        counts, self._counts = self._counts, TurnCounts()
         try:
             kv_stats = self._kv_cache.stats()
         except Exception:  # numbers for people; requests do not depend on them
             logger.exception("the statistics of an iteration could not be read")
             return
         self._stats.record(
-            IterationCounts(
-                latency_ms=latency_ms,
-                new_active=counts.admitted,
-                active=self._live.num_admitted + counts.left,
-                completed=counts.completed,
-                queued=len(self._live.waiting),
-                context_requests=len(batch.context),
-                context_tokens=sum(entry.num_tokens for entry in batch.context),
-                generation_requests=len(batch.generation),
-                paused=counts.paused,
-            ),
+            counts.of_iteration(batch, self._live, latency_ms),
             kv_stats,
             self._store.stats(),
             self._encoder.runs,
         )
-
-
-def _finish_reason(request: LlmRequest) -> FinishReason | None:
-    if request.output_ids[-1] in request.stop_token_ids:
-        return "stop"
-    if len(request.output_ids) >= request.max_new_tokens:
-        return "length"
-    return None

@@ -48,10 +48,22 @@ RequestT = TypeVar("RequestT", bound=Schedulable)
 
 @dataclass(frozen=True)
 class ScheduledRequest(Generic[RequestT]):
-    """A request and how many of its tokens run in this step."""
+    """A request and how many of its tokens run in this step.
+
+    Attributes:
+        request: It.
+        num_tokens: Tokens that run, the draft's included.
+        draft: Guesses that run behind its last known token.
+    """
 
     request: RequestT
     num_tokens: int
+    draft: tuple[int, ...] = ()
+
+    @property
+    def num_scored(self) -> int:
+        """Tokens after which something is chosen: the last known one and the draft's."""
+        return 1 + len(self.draft)
 
 
 @dataclass(frozen=True)
@@ -92,6 +104,11 @@ class MicroBatchScheduler(Generic[RequestT]):
     max_num_tokens: int
     enable_chunked_prefill: bool
 
+    @property
+    def max_running(self) -> int:
+        """Most requests that may be admitted at a time, so that each gets its token in a step."""
+        return min(self.max_batch_size, self.max_num_tokens)
+
     def schedule(
         self,
         generation: Sequence[RequestT],
@@ -113,7 +130,7 @@ class MicroBatchScheduler(Generic[RequestT]):
         # generation request gets its token in every step.
         chunks = _Chunks[RequestT](self.max_num_tokens - len(generation))
         running = len(generation) + len(context) + num_held
-        most = min(self.max_batch_size, self.max_num_tokens)
+        most = self.max_running
 
         def admitted() -> Iterable[RequestT]:
             nonlocal running

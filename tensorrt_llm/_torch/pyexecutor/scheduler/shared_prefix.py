@@ -18,6 +18,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from tensorrt_llm.executor.request import AdapterIdentity
 from tensorrt_llm.inputs.data import ProcessedPrompt
 
 # Requests that begin with the same blocks and are compared token by token: the newest so many.
@@ -61,7 +62,11 @@ class PromptContent:
 
     @classmethod
     def of(
-        cls, prompt: ProcessedPrompt, cache_salt: str | None, tokens_per_block: int
+        cls,
+        prompt: ProcessedPrompt,
+        cache_salt: str | None,
+        tokens_per_block: int,
+        adapter: AdapterIdentity | None = None,
     ) -> PromptContent:
         """Digests a prompt; about a microsecond a block."""
         shareable = len(prompt)
@@ -75,7 +80,7 @@ class PromptContent:
                     rows.append(_Rows(run.position, run.length, row, bytes(item.identity)))
                 row += run.length
         rows.sort()
-        scope = repr((cache_salt, prompt.adapter_mode)).encode()
+        scope = repr((cache_salt, prompt.adapter_mode, adapter)).encode()
         token_ids = np.ascontiguousarray(prompt.token_ids, np.int32)
         chain = _chain(scope, token_ids[:shareable], rows, tokens_per_block)
         return cls(token_ids, tuple(rows), shareable, tokens_per_block, chain)

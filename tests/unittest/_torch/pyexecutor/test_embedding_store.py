@@ -26,12 +26,12 @@ def rows(count: int, fill: float = 0.0) -> torch.Tensor:
 
 def put(store: EmbeddingStore, number: int, count: int = 1) -> None:
     """Stores rows that nobody needs any more."""
-    store.release(store.insert(key(number), rows(count, float(number))))
+    store.release(store.insert(key(number), rows(count, float(number)), "image"))
 
 
 def test_rows_come_back_for_the_same_identity_and_salt_only() -> None:
     store = EmbeddingStore(1000)
-    store.release(store.insert(key(1, "a"), rows(3, 7.0)))
+    store.release(store.insert(key(1, "a"), rows(3, 7.0), "image"))
     found = store.acquire(key(1, "a"), 3, "image")
     assert found is not None and torch.equal(found.rows, rows(3, 7.0))
     for other in (key(2, "a"), key(1, "b"), key(1), key(1, "")):
@@ -50,13 +50,13 @@ def test_another_number_of_rows_is_an_error_and_pins_nothing(device: int, host: 
 
 def test_pinned_rows_are_never_evicted_and_idle_ones_go_oldest_first() -> None:
     store = EmbeddingStore(3 * ROW_BYTES)
-    pinned = store.insert(key(1), rows(1))
+    pinned = store.insert(key(1), rows(1), "image")
     put(store, 2)
     put(store, 3)
     second = store.acquire(key(2), 1, "image")
     assert second is not None
     store.release(second)  # 2 is now more recent than 3
-    store.insert(key(4), rows(1))
+    store.insert(key(4), rows(1), "image")
     assert store.acquire(key(3), 1, "image") is None, "the oldest idle entry had to go"
     assert store.acquire(key(2), 1, "image") is not None
     assert pinned.place is Place.PINNED
@@ -65,8 +65,8 @@ def test_pinned_rows_are_never_evicted_and_idle_ones_go_oldest_first() -> None:
 
 def test_rows_that_do_not_fit_beside_pinned_ones_are_lent_and_go_with_who_needs_them() -> None:
     store = EmbeddingStore(3 * ROW_BYTES)
-    first = store.insert(key(1), rows(2))
-    second = store.insert(key(2), rows(2))
+    first = store.insert(key(1), rows(2), "image")
+    second = store.insert(key(2), rows(2), "image")
     assert second.place is Place.LENT
     assert store.acquire(key(2), 2, "image") is second, "shared while it is needed"
     store.release(second)
@@ -76,13 +76,15 @@ def test_rows_that_do_not_fit_beside_pinned_ones_are_lent_and_go_with_who_needs_
     store.release(second)
     assert store.stats().lent_bytes == 0
     assert store.acquire(key(2), 2, "image") is None
-    assert store.insert(key(2), rows(2)).place is Place.PINNED, "room once the first is idle"
+    assert store.insert(key(2), rows(2), "image").place is Place.PINNED, (
+        "room once the first is idle"
+    )
     assert store.stats().current_bytes == 2 * ROW_BYTES
 
 
 def test_zero_bytes_keep_nothing_beyond_the_requests_that_need_it() -> None:
     store = EmbeddingStore(0)
-    entry = store.insert(key(1), rows(1))
+    entry = store.insert(key(1), rows(1), "image")
     assert store.acquire(key(1), 1, "image") is entry
     store.release(entry)
     store.release(entry)
@@ -118,22 +120,22 @@ def test_rows_larger_than_a_level_pass_it_by() -> None:
 
 def test_release_without_a_pin_is_refused() -> None:
     store = EmbeddingStore(1000)
-    entry = store.insert(key(1), rows(1))
+    entry = store.insert(key(1), rows(1), "image")
     store.release(entry)
     with pytest.raises(ValueError, match="without a pin"):
         store.release(entry)
     with pytest.raises(ValueError, match="stored already"):
-        store.insert(key(1), rows(1))
+        store.insert(key(1), rows(1), "image")
 
 
 def test_a_cleared_store_finds_nothing_and_lets_live_requests_finish() -> None:
     store = EmbeddingStore(2 * ROW_BYTES, 1000)
     for number in (2, 3, 4):
         put(store, number)
-    live = store.insert(key(1), rows(1))
+    live = store.insert(key(1), rows(1), "image")
     assert store.clear() == 4
     assert store.acquire(key(1), 1, "image") is None, "not even what is needed still"
-    again = store.insert(key(1), rows(1))
+    again = store.insert(key(1), rows(1), "image")
     assert store.stats().pinned_count == 2
     store.release(live)
     assert store.acquire(key(1), 1, "image") is again
@@ -141,6 +143,34 @@ def test_a_cleared_store_finds_nothing_and_lets_live_requests_finish() -> None:
     store.release(again)
     stats = store.stats()
     assert (stats.pinned_count, stats.item_count, stats.host_item_count) == (0, 1, 0)
+
+
+def test_the_items_found_most_often_come_first() -> None:
+    store = EmbeddingStore(4 * ROW_BYTES, 8 * ROW_BYTES)
+    for number, size in ((1, 1), (2, 2), (3, 3)):  # the third moves the others to the host
+        put(store, number, size)
+    for number, size, times in ((1, 1, 1), (2, 2, 3)):
+        for _ in range(times):
+            store.release(store.acquire(key(number), size, "image"))
+    held = store.insert(key(4), rows(9), "audio")
+    told = store.top(3)
+    assert [(one["number"], one["hits"], one["rows"]) for one in told] == [
+        (2, 3, 2),
+        (1, 1, 1),
+        (4, 0, 9),
+    ]
+    assert told[2] | {"ageSeconds": 0} == {
+        **{"number": 4, "modality": "audio", "rows": 9, "bytes": 9 * ROW_BYTES},
+        **{"hits": 0, "pins": 1, "place": "lent", "ageSeconds": 0},
+        **{"identity": key(4).identity.hex(), "cacheSalt": key(4).cache_salt},
+    }
+    stats = store.stats()
+    everything = store.top(99)
+    assert len(everything) == 4 and stats.host_item_count == 1
+    assert {one["place"] for one in everything} == {"device", "host", "lent"}
+    assert sum(one["hits"] for one in everything) == stats.hits
+    store.release(held)
+    assert store.clear() == 3 and store.top(9) == []
 
 
 @pytest.mark.parametrize("host_rows", [0, 9])
@@ -179,7 +209,7 @@ def test_random_operations_agree_with_lists(host_rows: int) -> None:
             for level in (idle, host):
                 if (number, size) in level:
                     level.remove((number, size))
-            pin(number, size, got or store.insert(key(number), rows(size, float(number))))
+            pin(number, size, got or store.insert(key(number), rows(size, float(number)), "image"))
             assert bool((pinned[number][2].rows == number).all()), seed
         elif number in pinned:
             store.release(pinned[number][2])

@@ -1,89 +1,63 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which distribution a token is drawn from, and that a request's stream is its own."""
+"""One pass over a batch: each request's options act on its own row, whatever stands beside it."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 import torch
+from transformers import NoBadWordsLogitsProcessor
 
-from tensorrt_llm._torch.pyexecutor.sampler import Sampler, token_probabilities
+from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest
+from tensorrt_llm._torch.pyexecutor.sampler import Sampled, Sampler
+from tensorrt_llm.errors import RequestError
+from tensorrt_llm.executor.request import GenerationRequest
+from tensorrt_llm.inputs.data import ProcessedPrompt
 from tensorrt_llm.sampling_params import SamplingParams
 
-
-@dataclass
-class Request:
-    sampling: SamplingParams
-    generator: torch.Generator | None = field(default=None)
+VOCAB = 100
+EOS = 2
 
 
-def reference(logits: np.ndarray, sampling: SamplingParams) -> np.ndarray:
-    """The same rules, one token at a time, in float64."""
-    scores = logits.astype(np.float64) / (sampling.temperature or 1.0)
-    order = sorted(range(len(scores)), key=lambda token: -scores[token])
-    if sampling.top_k:
-        order = order[: sampling.top_k]
-    weights = {token: np.exp(scores[token] - scores[order[0]]) for token in order}
-    total = sum(weights.values())
-    kept, reached = {}, 0.0
-    for token in order:
-        if reached >= (sampling.top_p or 1.0) and kept:
-            break
-        kept[token] = weights[token] / total
-        reached += kept[token]
-    result = np.zeros(len(scores))
-    for token, weight in kept.items():
-        result[token] = weight / sum(kept.values())
-    return result
+def make(
+    *,
+    seed: int = 0,
+    output: tuple[int, ...] = (),
+    prompt: tuple[int, ...] = (7, 8, 9),
+    bad_words: tuple[tuple[int, ...], ...] = (),
+    **options,
+) -> LlmRequest:
+    ids = ProcessedPrompt(np.array(prompt, np.int32))
+    request = LlmRequest(
+        request_id=1,
+        request=GenerationRequest(ids, SamplingParams(**options)),
+        max_new_tokens=50,
+        stop_token_ids=frozenset({EOS, 3}),
+        push=lambda update: None,
+        seed=seed,
+        bad_words=bad_words,
+    )
+    request.output_ids = list(output)
+    return request
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"temperature": 1.0},
-        {"temperature": 0.3},
-        {"temperature": 2.5, "top_k": 5},
-        {"top_p": 0.7},
-        {"top_p": 1e-6},
-        {"temperature": 0.8, "top_k": 7, "top_p": 0.9},
-        {"top_k": 1000},
-    ],
-)
-def test_distribution_equals_the_reference(options) -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        logits = rng.normal(size=50).astype(np.float32) * 3
-        sampling = SamplingParams(**options)
-        assert not sampling.greedy
-        ours = token_probabilities(torch.from_numpy(logits), sampling).numpy()
-        np.testing.assert_allclose(ours, reference(logits, sampling), atol=1e-5)
-
-
-def test_draws_follow_the_distribution() -> None:
-    logits = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05]]))
-    request = Request(SamplingParams(temperature=1.0, seed=5))
-    counts = torch.zeros(4)
-    for _ in range(4000):
-        counts[Sampler().sample(logits, [request])[0].token_id] += 1
-    expected = torch.tensor([0.5, 0.3, 0.15, 0.05]) * 4000
-    chi_square = float(((counts - expected) ** 2 / expected).sum())
-    assert chi_square < 16.3, "0.1 % point with 3 degrees of freedom"
+def sample(logits: torch.Tensor, *requests: LlmRequest) -> list[int]:
+    chosen = Sampler().sample(logits, requests)
+    assert all(isinstance(one, Sampled) for one in chosen)
+    return [one.token_id for one in chosen]
 
 
 def draws(seed: int, beside: int) -> list[int]:
     torch.manual_seed(beside)
-    mine = Request(SamplingParams(temperature=1.0, seed=seed))
-    others = [Request(SamplingParams(temperature=2.0, seed=n)) for n in range(beside)]
+    mine = make(seed=seed, temperature=1.0, top_k=20, presence_penalty=0.5)
+    others = [make(seed=n, temperature=2.0, top_p=0.5 + n / 10) for n in range(beside)]
     steps = torch.Generator().manual_seed(9)
-    result = []
     for _ in range(20):
-        row = torch.randn(1, 100, generator=steps)
-        logits = torch.cat([torch.randn(beside, 100), row])
-        result.append(Sampler().sample(logits, [*others, mine])[-1].token_id)
-    return result
+        row = torch.randn(1, VOCAB, generator=steps)
+        logits = torch.cat([torch.randn(beside, VOCAB), row])
+        mine.output_ids.append(sample(logits, *others, mine)[-1])
+    return mine.output_ids
 
 
 def test_a_seed_gives_the_same_answer_whatever_else_is_in_the_batch() -> None:
@@ -91,24 +65,81 @@ def test_a_seed_gives_the_same_answer_whatever_else_is_in_the_batch() -> None:
     assert draws(7, beside=3) == alone
     assert draws(8, beside=0) != alone
     assert len(draws(2**64 - 1, beside=0)) == 20, "the largest seed works"
+    assert len(set(draws(7, beside=0))) > 5, "one number for all would do as well"
 
 
-def test_greedy_takes_the_likeliest_and_draws_nothing() -> None:
+def test_greedy_takes_the_likeliest() -> None:
     logits = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 1.0]])
     for options in ({}, {"temperature": 0.0}, {"top_k": 1, "temperature": 5.0}, {"top_p": 1.0}):
-        requests = [Request(SamplingParams(**options)) for _ in range(2)]
-        assert [s.token_id for s in Sampler().sample(logits, requests)] == [1, 0]
-        assert all(request.generator is None for request in requests)
+        assert sample(logits, *(make(prompt=(0,), **options) for _ in range(2))) == [1, 0]
 
 
 def test_logprobs_are_of_the_models_own_distribution() -> None:
-    logits = torch.tensor([[1.0, 3.0, 2.0]])
-    request = Request(SamplingParams(temperature=0.1, seed=1, logprobs=2))
-    sampled = Sampler().sample(logits, [request])[0]
+    logits = torch.tensor([[1.0, 3.0, 2.0]]).repeat(3, 1)
+    asked = make(prompt=(0,), temperature=0.1, logprobs=2, logit_bias={0: 50.0})
+    nothing_beside = make(prompt=(0,), logprobs=0)
+    first, second, third = Sampler().sample(logits, [asked, make(prompt=(0,)), nothing_beside])
     expected = logits[0].log_softmax(-1)
-    assert sampled.logprobs is not None
-    assert sampled.logprobs.logprob == pytest.approx(float(expected[sampled.token_id]))
-    assert [token for token, _ in sampled.logprobs.top] == [1, 2]
-    assert [value for _, value in sampled.logprobs.top] == pytest.approx(expected[[1, 2]].tolist())
-    nothing_beside = Request(SamplingParams(logprobs=0))
-    assert Sampler().sample(logits, [nothing_beside])[0].logprobs.top == ()
+    assert first.token_id == 0
+    assert first.logprobs.logprob == pytest.approx(float(expected[0]))
+    assert [token for token, _ in first.logprobs.top] == [1, 2]
+    assert [value for _, value in first.logprobs.top] == pytest.approx(expected[[1, 2]].tolist())
+    assert second.logprobs is None
+    assert (third.logprobs.token_id, third.logprobs.top) == (1, ())
+
+
+WORDS = ((5,), (9, 11), (20, 21, 22), (7, 8, 9, 30, 31), (1,) * 60)
+
+
+@pytest.mark.parametrize("output", [(), (20,), (20, 21), (30,), (9,), (20, 9)])
+def test_bad_words_are_those_of_transformers(output) -> None:
+    request = make(output=output, bad_words=WORDS)
+    stock = NoBadWordsLogitsProcessor([list(word) for word in WORDS], eos_token_id=None)
+    ids = torch.tensor([[7, 8, 9, *output]])
+    forbidden = torch.isneginf(stock(ids, torch.zeros(1, VOCAB))[0]).nonzero().flatten().tolist()
+    assert sorted(set(request.ends_of_bad_words())) == forbidden
+    for token in range(VOCAB):
+        logits = torch.zeros(1, VOCAB)
+        logits[0, token] = 1
+        assert (sample(logits, request) == [token]) == (token not in forbidden)
+
+
+def test_nothing_that_ends_an_answer_comes_before_min_tokens() -> None:
+    logits = torch.zeros(3, VOCAB)
+    logits[:, EOS], logits[:, 3], logits[:, 50] = 9, 8, 7
+    short = make(output=(1, 1), min_tokens=3)
+    long = make(output=(1, 1, 1), min_tokens=3)
+    assert sample(logits, short, long, make()) == [50, EOS, EOS]
+
+
+def test_bad_token_ids_bias_and_penalties_act_on_their_own_row() -> None:
+    logits = torch.zeros(5, VOCAB)
+    logits[:, 40], logits[:, 41] = 5.0, 4.5
+    assert sample(
+        logits,
+        make(bad_token_ids=[40]),
+        make(logit_bias={60: 10}),
+        make(output=(40,), presence_penalty=1),
+        make(prompt=(40,), repetition_penalty=2),
+        make(prompt=(40,), presence_penalty=1),
+    ) == [41, 60, 41, 41, 40]
+
+
+def test_a_request_whose_options_leave_nothing_fails_alone() -> None:
+    logits = torch.randn(3, VOCAB, generator=torch.Generator().manual_seed(4))
+    for options in ({}, {"temperature": 1.0}, {"top_p": 0.9}, {"top_k": 5}):
+        hopeless = make(bad_token_ids=list(range(VOCAB)), **options)
+        first, second, third = Sampler().sample(logits, [make(), hopeless, make(temperature=1.0)])
+        assert isinstance(second, RequestError) and "no token is left" in str(second)
+        assert first.token_id == int(logits[0].argmax())
+        assert [third.token_id] == sample(logits[2:], make(temperature=1.0))
+
+
+def test_a_request_that_breaks_the_pass_fails_alone() -> None:
+    logits = torch.randn(3, VOCAB, generator=torch.Generator().manual_seed(5))
+    broken = make(logprobs=1)
+    broken.seed = "none"  # type: ignore[assignment]
+    object.__setattr__(broken.sampling, "temperature", 1.0)
+    first, second, third = Sampler().sample(logits, [make(), broken, make()])
+    assert isinstance(second, TypeError)
+    assert [first.token_id, third.token_id] == logits[[0, 2]].argmax(-1).tolist()
