@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Protocol
 
 from tokenizers.decoders import DecodeStream
@@ -19,6 +20,17 @@ class Tokenizer(Protocol):
     def decode(self, token_ids: list[int], skip_special_tokens: bool = False) -> str:
         """All ids to text."""
 
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        """Text to ids."""
+
+
+def tokenizer_json(tokenizer: Tokenizer | None) -> str | None:
+    """The tokenizer as the ``tokenizers`` library writes it; it neither pads nor cuts."""
+    if tokenizer is None:
+        return None
+    written = json.loads(tokenizer.backend_tokenizer.to_str())  # type: ignore[attr-defined]
+    return json.dumps({**written, "padding": None, "truncation": None}, ensure_ascii=False)
+
 
 class IncrementalDetokenizer:
     """Text of one answer as it grows.
@@ -31,6 +43,7 @@ class IncrementalDetokenizer:
         stop: Texts that end the answer.
         include_stop: Whether the stop text stays at the end of the answer.
         skip_special_tokens: Whether special tokens are left out.
+        min_tokens: A stop text that is complete before so many tokens does not count.
     """
 
     def __init__(
@@ -40,7 +53,9 @@ class IncrementalDetokenizer:
         stop: tuple[str, ...] = (),
         include_stop: bool = False,
         skip_special_tokens: bool = True,
+        min_tokens: int = 0,
     ) -> None:
+        self._min_tokens = min_tokens
         self._tokenizer = tokenizer
         self._stop = stop
         self._include_stop = include_stop
@@ -62,7 +77,8 @@ class IncrementalDetokenizer:
         piece = self._stream.step(self._tokenizer.backend_tokenizer, token_id)  # type: ignore[arg-type]
         if piece:
             self._decoded += piece
-            self._look_for_stop(since=len(self._decoded) - len(piece))
+            if len(self._token_ids) >= self._min_tokens:
+                self._look_for_stop(since=len(self._decoded) - len(piece))
             if self.stopped_at is None:
                 self.text = self._decoded[: len(self._decoded) - self._held_back()]
         return self.stopped_at is not None

@@ -28,7 +28,8 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -146,14 +147,19 @@ class EngineHost:
         self._control.send(encode(Ended(pid, os.waitstatus_to_exitcode(status))))
 
 
-def main() -> None:
-    """Imports, says so, and serves."""
+def main(load: Callable[..., Any] | None = None) -> None:
+    """Imports, says so, and serves.
+
+    Args:
+        load: Stands in for ``worker.load_engine``.
+    """
     control, parent = int(sys.argv[1]), int(sys.argv[2])
     # Ctrl-C is for the door, which then says what is to be done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent)
     from tensorrt_llm.executor import worker_main
 
+    run = partial(worker_main.run, load=load) if load else worker_main.run
     # What is there now is there for good; not touching it keeps its pages shared with the engines.
     gc.collect()
     gc.freeze()
@@ -161,7 +167,7 @@ def main() -> None:
         connection.send(encode(HostReady()))
         # The door is gone if it cannot be told.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            EngineHost(connection, worker_main.run).serve()
+            EngineHost(connection, run).serve()
 
 
 if __name__ == "__main__":

@@ -89,11 +89,15 @@ class HostProcess:
     The thread that makes it must live as long as it shall, for the kernel ends it with that
     thread. Calls may come from several threads; they are served one after the other.
 
+    Args:
+        module: What it runs, instead of the package's own host: a module that ends in
+            ``engine_host.main`` with an engine of another kind.
+
     Raises:
         EngineError: If it cannot be started.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = engine_host.__name__) -> None:
         self._lock = threading.Lock()
         self._ready = False
         self._statuses: dict[int, int] = {}
@@ -102,7 +106,7 @@ class HostProcess:
             with theirs:
                 words = [str(theirs.fileno()), str(os.getpid())]
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", engine_host.__name__, *words],
+                    [sys.executable, "-m", module, *words],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     env=_environment(),

@@ -7,7 +7,7 @@
 | ``StartEngine`` | ``EngineConnected``, then ``EngineReady`` or ``StartFailed`` |
 | ``Submit``, ``Cancel`` | ``Turn``: all that a turn of the loop brought; also the heartbeat |
 | ``ProvideItem``, ``FailItems`` | ``RequestItems`` |
-| ``Call`` | ``Return`` |
+| ``Call``, ``EncodeItems``, ``LoadAdapter``, ``UnloadAdapter`` | ``Return`` |
 | ``StopEngine`` | ``EngineStopped`` |
 
 Both ends are of one version, which the first message tells. Values are plain data, checked against
@@ -18,16 +18,17 @@ pickled.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 
 from tensorrt_llm import errors
 from tensorrt_llm.errors import EngineError, RequestError, TrtllmError
-from tensorrt_llm.executor.executor import ModelInfo, ResolvedRequest
-from tensorrt_llm.executor.request import GenerationRequest
-from tensorrt_llm.executor.result import FinishReason, GenerationUpdate, TokenLogprobs
+from tensorrt_llm.executor.executor import ModelInfo, Question, ResolvedRequest
+from tensorrt_llm.executor.request import AdapterIdentity, GenerationRequest
+from tensorrt_llm.executor.result import FinishReason, GenerationUpdate, StageTimes, TokenLogprobs
+from tensorrt_llm.executor.retention import KvCacheRetentionConfig
 from tensorrt_llm.inputs.data import (
     DeferredInputs,
     Digest,
@@ -37,7 +38,7 @@ from tensorrt_llm.inputs.data import (
 )
 from tensorrt_llm.sampling_params import SamplingParams
 
-PROTOCOL = 1
+PROTOCOL = 7
 """Changes with every change of a message."""
 
 
@@ -113,6 +114,10 @@ class Update(_Part, frozen=True):
     finish_reason: FinishReason | None = None
     stop_reason: int | None = None
     failure: Failure | None = None
+    index: int = 0
+    prompt_logprobs: tuple[TokenLogprobs, ...] | None = None
+    stages: StageTimes | None = None
+    context_logits: Any = None
 
     @classmethod
     def of(cls, request_id: int, update: GenerationUpdate) -> Update:
@@ -126,6 +131,10 @@ class Update(_Part, frozen=True):
             update.finish_reason,
             update.stop_reason,
             None if update.error is None else Failure.of(update.error, "the request failed"),
+            update.index,
+            update.prompt_logprobs,
+            update.stages,
+            update.context_logits,
         )
 
     def update(self) -> GenerationUpdate:
@@ -138,6 +147,10 @@ class Update(_Part, frozen=True):
             finish_reason=self.finish_reason,
             stop_reason=self.stop_reason,
             error=None if self.failure is None else self.failure.error(),
+            index=self.index,
+            prompt_logprobs=self.prompt_logprobs,
+            stages=self.stages,
+            context_logits=self.context_logits,
         )
 
 
@@ -147,19 +160,23 @@ class StartEngine(_Message, frozen=True):
     Attributes:
         args: ``LlmArgs`` as JSON.
         log_level: Number of the least severe level that is logged.
+        tokenizer: The tokenizer as JSON, which guides answers; None without one.
     """
 
     args: bytes
     log_level: int
+    tokenizer: str | None
 
 
 class Submit(_Message, frozen=True):
     """A request.
 
     Attributes:
-        request_id: Its number.
+        request_id: Its number; its other answers have those behind.
         token_ids: int32, in the machine's byte order.
         positions: As in ``ProcessedPrompt``.
+        position_delta: Likewise.
+        adapter: As in ``GenerationRequest``.
         fields: All other fields of the ``GenerationRequest``, plain values by name.
     """
 
@@ -168,10 +185,15 @@ class Submit(_Message, frozen=True):
     items: list[Item]
     adapter_mode: str
     positions: Any
+    position_delta: int
+    adapter: AdapterIdentity | None
     sampling_params: SamplingParams
     fields: dict[str, Any]
     max_new_tokens: int
     stop_token_ids: frozenset[int]
+    bad_words: tuple[tuple[int, ...], ...]
+    grammar: str | None
+    retention: KvCacheRetentionConfig | None = None
 
     @classmethod
     def of(cls, request_id: int, resolved: ResolvedRequest) -> Submit:
@@ -194,14 +216,19 @@ class Submit(_Message, frozen=True):
             items=[_pack_item(item) for item in request.prompt.items],
             adapter_mode=request.prompt.adapter_mode,
             positions=request.prompt.positions,
+            position_delta=request.prompt.position_delta,
+            adapter=request.adapter,
             sampling_params=sampling,
             fields={
                 field.name: getattr(request, field.name)
                 for field in dataclasses.fields(request)
-                if field.name not in ("prompt", "sampling_params")
+                if field.name not in ("prompt", "sampling_params", "retention", "adapter")
             },
             max_new_tokens=resolved.max_new_tokens,
             stop_token_ids=resolved.stop_token_ids,
+            retention=request.retention,
+            bad_words=resolved.bad_words,
+            grammar=resolved.grammar,
         )
 
     def resolved(self) -> ResolvedRequest:
@@ -211,9 +238,18 @@ class Submit(_Message, frozen=True):
             items=tuple(_unpack_item(item) for item in self.items),
             adapter_mode=self.adapter_mode,
             positions=None if self.positions is None else self.positions.numpy(),
+            position_delta=self.position_delta,
         )
-        request = GenerationRequest(prompt, self.sampling_params, **self.fields)
-        return ResolvedRequest(request, self.max_new_tokens, self.stop_token_ids)
+        request = GenerationRequest(
+            prompt,
+            self.sampling_params,
+            retention=self.retention,
+            adapter=self.adapter,
+            **self.fields,
+        )
+        return ResolvedRequest(
+            request, self.max_new_tokens, self.stop_token_ids, self.bad_words, self.grammar
+        )
 
 
 class Cancel(_Message, frozen=True):
@@ -242,10 +278,70 @@ class FailItems(_Message, frozen=True):
 
 
 class Call(_Message, frozen=True):
-    """A question that is answered between two steps."""
+    """A question that is answered between two steps.
+
+    Attributes:
+        call_id: Its number.
+        name: The loop's method that answers, without ``_now``.
+        arguments: What that takes, plain values by name.
+        request: The request that it is about; it is not run.
+    """
 
     call_id: int
-    name: Literal["snapshot", "reset_reuse_state"]
+    name: Question
+    arguments: dict[str, Any] = {}
+    request: Submit | None = None
+
+    @classmethod
+    def of(
+        cls,
+        call_id: int,
+        name: Question,
+        arguments: dict[str, Any],
+        request: GenerationRequest | None,
+    ) -> Call:
+        """Packs a question."""
+        about = None
+        if request is not None:
+            about = Submit.of(0, ResolvedRequest(request, 1, frozenset()))
+        return cls(call_id, name, arguments, about)
+
+    def all_arguments(self) -> dict[str, Any]:
+        """What the loop's method takes."""
+        if self.request is None:
+            return self.arguments
+        return {"request": self.request.resolved().request, **self.arguments}
+
+
+class EncodeItems(_Message, frozen=True):
+    """Encode a request's items, and run nothing else of it.
+
+    Attributes:
+        call_id: Its number; the answer is a list of tensors, one an item.
+        request: The request, with all encoder inputs.
+    """
+
+    call_id: int
+    request: Submit
+
+    @classmethod
+    def of(cls, call_id: int, request: GenerationRequest) -> EncodeItems:
+        """Packs the task."""
+        return cls(call_id, Submit.of(0, ResolvedRequest(request, 1, frozenset())))
+
+
+class LoadAdapter(_Message, frozen=True):
+    """Read an adapter's folder; the answer is its identity, as a pair of numbers."""
+
+    call_id: int
+    path: str
+
+
+class UnloadAdapter(_Message, frozen=True):
+    """Take no more requests with an adapter."""
+
+    call_id: int
+    adapter: AdapterIdentity
 
 
 class StopEngine(_Message, frozen=True):
@@ -290,6 +386,10 @@ class Turn(_Message, frozen=True):
     stats: list[dict[str, Any]]
 
 
+class Alive(_Message, frozen=True):
+    """The process runs, whatever its loop does: a step may take longer than silence is borne."""
+
+
 class RequestItems(_Message, frozen=True):
     """Prepare these items of a request, and send their inputs."""
 
@@ -298,7 +398,7 @@ class RequestItems(_Message, frozen=True):
 
 
 class Return(_Message, frozen=True):
-    """The answer to a ``Call``: a value, or why there is none."""
+    """The answer to a question: a value, or why there is none."""
 
     call_id: int
     value: Any = None
@@ -309,9 +409,27 @@ class EngineStopped(_Message, frozen=True):
     """Nothing follows."""
 
 
-ToEngine: TypeAlias = StartEngine | Submit | Cancel | ProvideItem | FailItems | Call | StopEngine
+ToEngine: TypeAlias = (
+    StartEngine
+    | Submit
+    | Cancel
+    | ProvideItem
+    | FailItems
+    | Call
+    | EncodeItems
+    | LoadAdapter
+    | UnloadAdapter
+    | StopEngine
+)
 ToDoor: TypeAlias = (
-    EngineConnected | EngineReady | StartFailed | Turn | RequestItems | Return | EngineStopped
+    EngineConnected
+    | EngineReady
+    | StartFailed
+    | Turn
+    | Alive
+    | RequestItems
+    | Return
+    | EngineStopped
 )
 
 

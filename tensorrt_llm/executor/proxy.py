@@ -13,18 +13,18 @@ loop does not turn, fails what was in it, and starts the next one. Callers' thre
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import msgspec
+import torch
 import zmq
 
 from tensorrt_llm.errors import (
@@ -34,21 +34,24 @@ from tensorrt_llm.errors import (
     EngineStoppedError,
     TrtllmError,
 )
-from tensorrt_llm.executor.detokenizer import Tokenizer
+from tensorrt_llm.executor.detokenizer import Tokenizer, tokenizer_json
 from tensorrt_llm.executor.engine_process import EngineProcess
-from tensorrt_llm.executor.executor import GenerationExecutor, ModelInfo, ResolvedRequest
+from tensorrt_llm.executor.executor import GenerationExecutor, ModelInfo, Question, ResolvedRequest
 from tensorrt_llm.executor.host_process import HostProcess, StopRequestedError, StopSignal
 from tensorrt_llm.executor.ipc import Channel
 from tensorrt_llm.executor.item_preparer import ItemPreparer
 from tensorrt_llm.executor.messages import (
     PROTOCOL,
+    Alive,
     Call,
     Cancel,
+    EncodeItems,
     EngineConnected,
     EngineReady,
     EngineStopped,
     FailItems,
     Failure,
+    LoadAdapter,
     ProvideItem,
     RequestItems,
     Return,
@@ -59,9 +62,12 @@ from tensorrt_llm.executor.messages import (
     ToDoor,
     ToEngine,
     Turn,
+    UnloadAdapter,
 )
+from tensorrt_llm.executor.request import AdapterIdentity, GenerationRequest
 from tensorrt_llm.executor.restart_policy import RestartPolicy
 from tensorrt_llm.executor.result import GenerationResult, GenerationUpdate
+from tensorrt_llm.executor.wakeups import Wakeups
 from tensorrt_llm.llmapi.llm_args import LlmArgs
 from tensorrt_llm.logger import ROOT_NAME, get_logger
 
@@ -70,9 +76,6 @@ STOP_SECONDS = 10.0
 
 CONNECT_SECONDS = 5.0
 """An engine that has said it is connected and takes no messages after this time is killed."""
-
-STATS_HISTORY = 1000
-"""Most iterations kept for a reader of statistics."""
 
 _POLL_MS = 250
 # A gap between two looks that is longer was no wait for the engine: this process did not run.
@@ -99,17 +102,21 @@ class GenerationExecutorProxy(GenerationExecutor):
     ) -> None:
         super().__init__(args, tokenizer)
         # The host's working directory is another one.
-        model = os.path.abspath(args.model)
-        engine_args = args.model_copy(update={"model": model, "tokenizer": None})
+        paths = {
+            "model": os.path.abspath(args.model),
+            "custom_module_dirs": [os.path.abspath(path) for path in args.custom_module_dirs],
+        }
+        engine_args = args.model_copy(update={**paths, "tokenizer": None})
         self._engine_args = engine_args.model_dump_json().encode()
+        self._engine_tokenizer = tokenizer_json(tokenizer)
         self._results: dict[int, GenerationResult] = {}
         self._calls: dict[int, Future[Any]] = {}
         self._call_numbers = itertools.count(1)
-        self._stats: deque[dict[str, Any]] = deque(maxlen=STATS_HISTORY)
         self._channel: Channel[ToEngine, ToDoor] | None = None
         self._sent = self._taken = self._waiting = 0
         self._closed = self._gave_up = False
         self._problem = "the engine is starting"
+        self._num_restarts = 0
         self._restarts = RestartPolicy(args.engine_config)
         self._host = self._given_host = host
         self._engine: EngineProcess | None = None
@@ -141,21 +148,10 @@ class GenerationExecutorProxy(GenerationExecutor):
         """As the base class."""
         return self._problem if self._channel is None else None
 
-    def iteration_stats(self) -> list[dict[str, Any]]:
+    @property
+    def num_restarts(self) -> int:
         """As the base class."""
-        drained = []
-        with contextlib.suppress(IndexError):  # another thread may read as well
-            while True:
-                drained.append(self._stats.popleft())
-        return drained
-
-    def snapshot(self) -> dict[str, Any]:
-        """As the base class."""
-        return self._call("snapshot")
-
-    def reset_reuse_state(self) -> int:
-        """As the base class."""
-        return self._call("reset_reuse_state")
+        return self._num_restarts
 
     def shutdown(self) -> None:
         """As the base class."""
@@ -182,7 +178,8 @@ class GenerationExecutorProxy(GenerationExecutor):
             raise kind(self._problem)
 
     def _accept(self, resolved: ResolvedRequest, result: GenerationResult) -> None:
-        self._results[result.request_id] = result
+        for number in result.answer_ids:
+            self._results[number] = result
         self._sent += 1
 
     def _hand_over(self, resolved: ResolvedRequest, result: GenerationResult) -> None:
@@ -194,9 +191,14 @@ class GenerationExecutorProxy(GenerationExecutor):
             channel.send(Submit.of(result.request_id, resolved))
         except BaseException:
             with self._lock:
-                if self._results.pop(result.request_id, None) is not None:
+                if self._forget(result):
                     self._sent -= 1
             raise
+
+    def _forget(self, result: GenerationResult) -> bool:
+        """Whether it was there."""
+        known = [self._results.pop(number, None) for number in result.answer_ids]
+        return known[0] is not None
 
     def _send(self, message: ToEngine) -> None:
         """Sends to the engine there is; what is meant for one that died has no one to go to."""
@@ -204,13 +206,27 @@ class GenerationExecutorProxy(GenerationExecutor):
         if channel is not None:
             channel.send(message)
 
-    def _call(self, name: Literal["snapshot", "reset_reuse_state"]) -> Any:
+    def _load_adapter(self, path: str) -> AdapterIdentity:
+        return AdapterIdentity(*self._send_question(lambda number: LoadAdapter(number, path)))
+
+    def _unload_adapter(self, identity: AdapterIdentity) -> None:
+        self._send_question(lambda number: UnloadAdapter(number, identity))
+
+    def _ask(
+        self, name: Question, request: GenerationRequest | None = None, **arguments: Any
+    ) -> Any:
+        return self._send_question(lambda number: Call.of(number, name, arguments, request))
+
+    def _encode(self, request: GenerationRequest) -> list[torch.Tensor]:
+        return self._send_question(partial(EncodeItems.of, request=request))
+
+    def _send_question(self, question: Callable[[int], ToEngine]) -> Any:
         future: Future[Any] = Future()
         with self._lock:
             self._check_open()
             number = next(self._call_numbers)
             self._calls[number] = future
-            self._send(Call(number, name))
+            self._send(question(number))
         return future.result()
 
     def _provide(self, request_id: int, index: int, inputs: Mapping[str, Any]) -> None:
@@ -292,12 +308,13 @@ class GenerationExecutorProxy(GenerationExecutor):
         poller.register(engine.channel.receiver, zmq.POLLIN)
         poller.register(engine.descriptor, zmq.POLLIN)
         poller.register(self._stop.descriptor, zmq.POLLIN)
-        began = heard = looked = time.monotonic()
+        began = turned = heard = looked = time.monotonic()
         while True:
             ready = dict(poller.poll(_POLL_MS))
             now = time.monotonic()
             if now - looked > _SUSPENDED_SECONDS:
                 heard += now - looked
+                turned += now - looked
                 began += now - looked
             looked = now
             # Looked at before the messages: what it said before it ended is still heard.
@@ -305,6 +322,8 @@ class GenerationExecutorProxy(GenerationExecutor):
             try:
                 while (message := engine.channel.receive()) is not None:
                     heard = now
+                    if not isinstance(message, Alive):
+                        turned = now
                     self._take(message, engine)
             except (msgspec.MsgspecError, EngineError, ValueError, OSError) as error:
                 return self._put_down(engine, f"talks nonsense ({error})")
@@ -316,8 +335,10 @@ class GenerationExecutorProxy(GenerationExecutor):
             if self._channel is None:
                 if now - began > config.load_seconds:
                     return self._put_down(engine, f"was stuck: not ready after {now - began:.1f} s")
-            elif now - heard > config.stall_seconds:
-                return self._put_down(engine, f"was stuck: no turn for {now - heard:.1f} s")
+            elif now - turned > config.stall_seconds:
+                return self._put_down(engine, f"was stuck: no turn for {now - turned:.1f} s")
+            elif now - heard > config.silence_seconds:
+                return self._put_down(engine, f"was stuck: silent for {now - heard:.1f} s")
 
     def _put_down(self, engine: EngineProcess, reason: str) -> str:
         engine.kill()
@@ -351,7 +372,7 @@ class GenerationExecutorProxy(GenerationExecutor):
             results, self._results = self._results, {}
             calls, self._calls = self._calls, {}
             self._sent = self._taken = self._waiting = 0
-        for result in results.values():
+        for result in dict.fromkeys(results.values()):
             result.push(GenerationUpdate(error=error))
         for future in calls.values():
             future.set_exception(error)
@@ -376,12 +397,16 @@ class GenerationExecutorProxy(GenerationExecutor):
                     raise EngineError("took one end of its connection only")
                 engine.channel.send(self._start_message())
             case EngineReady():
+                # Before any request. Number 0 is nobody's: failures are told by the log.
+                for path in list(self._adapters.values()):
+                    engine.channel.send(LoadAdapter(0, path))
                 with self._lock:
                     self.model_info = message.model_info
                     self._channel = engine.channel
                 if not self._started.done():
                     self._started.set_result(message.model_info)
                 else:
+                    self._num_restarts += 1
                     _logger.info("the engine is back")
             case StartFailed():
                 error = message.failure.error()
@@ -389,27 +414,25 @@ class GenerationExecutorProxy(GenerationExecutor):
                     self._started.set_exception(error)
                     raise StopRequestedError
                 _logger.error("the engine cannot start again: %s", error)
-            case EngineStopped():
+            case EngineStopped() | Alive():
                 pass
 
     def _take_turn(self, turn: Turn) -> None:
         self._taken, self._waiting = turn.num_taken, turn.num_waiting
         # Before the answers: who has one finds it counted.
-        self._stats.extend(turn.stats)
-        for entry in turn.updates:
-            update = entry.update()
-            results = self._results
-            result = (
-                results.pop(entry.request_id, None)
-                if update.last
-                else results.get(entry.request_id)
-            )
-            if result is not None:
-                result.push(update)
+        self._keep_stats(turn.stats)
+        with Wakeups() as wakeups:
+            for entry in turn.updates:
+                update = entry.update()
+                result = self._results.get(entry.request_id)
+                if result is not None and result.push(update, wakeups):
+                    self._forget(result)
 
     def _take_return(self, answer: Return) -> None:
         future = self._calls.pop(answer.call_id, None)
         if future is None:
+            if answer.failure is not None:
+                _logger.error("an adapter cannot be loaded again: %s", answer.failure.message)
             return
         if answer.failure is None:
             future.set_result(answer.value)
@@ -417,4 +440,5 @@ class GenerationExecutorProxy(GenerationExecutor):
             future.set_exception(answer.failure.error())
 
     def _start_message(self) -> StartEngine:
-        return StartEngine(self._engine_args, logging.getLogger(ROOT_NAME).getEffectiveLevel())
+        level = logging.getLogger(ROOT_NAME).getEffectiveLevel()
+        return StartEngine(self._engine_args, level, self._engine_tokenizer)

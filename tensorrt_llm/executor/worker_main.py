@@ -15,7 +15,8 @@ import select
 import shutil
 import socket
 import threading
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -26,13 +27,16 @@ from tensorrt_llm._torch.pyexecutor.llm_request import LlmRequest
 from tensorrt_llm.executor.ipc import Channel, connect
 from tensorrt_llm.executor.messages import (
     PROTOCOL,
+    Alive,
     Call,
     Cancel,
+    EncodeItems,
     EngineConnected,
     EngineReady,
     EngineStopped,
     FailItems,
     Failure,
+    LoadAdapter,
     ProvideItem,
     RequestItems,
     Return,
@@ -43,6 +47,7 @@ from tensorrt_llm.executor.messages import (
     ToDoor,
     ToEngine,
     Turn,
+    UnloadAdapter,
     Update,
 )
 from tensorrt_llm.executor.result import GenerationUpdate
@@ -50,22 +55,26 @@ from tensorrt_llm.executor.worker import LoadedEngine, load_engine
 from tensorrt_llm.llmapi.llm_args import LlmArgs
 
 _POLL_MS = 500
+_ALIVE_SECONDS = 1.0
 
 _logger = logger.get_logger(__name__)
 
 
-def run(folder: str, segments: socket.socket) -> int:
+def run(
+    folder: str, segments: socket.socket, load: Callable[..., LoadedEngine] = load_engine
+) -> int:
     """Serves one door to the end; gives the exit status.
 
     Args:
         folder: Where the addresses of the connection are.
         segments: This end of the socket pair.
+        load: As ``load_engine``.
     """
     _end_with_the_door(segments.fileno(), folder)
     channel = connect(folder, segments)
     channel.send(EngineConnected(PROTOCOL))
     try:
-        return EngineServer(channel).run()
+        return EngineServer(channel, load).run()
     finally:
         channel.close(flush=True)
 
@@ -75,10 +84,14 @@ class EngineServer:
 
     Args:
         channel: This end.
+        load: Gives the engine, as ``load_engine``.
     """
 
-    def __init__(self, channel: Channel[ToDoor, ToEngine]) -> None:
+    def __init__(
+        self, channel: Channel[ToDoor, ToEngine], load: Callable[..., LoadedEngine] = load_engine
+    ) -> None:
         self._channel = channel
+        self._load = load
         self._poller = zmq.Poller()
         self._poller.register(channel.receiver, zmq.POLLIN)
         self._updates: list[Update] = []
@@ -99,15 +112,21 @@ class EngineServer:
         logging.getLogger(logger.ROOT_NAME).setLevel(first.log_level)
         try:
             args = LlmArgs.model_validate_json(first.args)
-            self._engine = load_engine(args, self._request_items, self._end_turn)
+            self._engine = self._load(
+                args, self._request_items, self._end_turn, tokenizer=lambda: first.tokenizer
+            )
         except Exception as error:
             _logger.debug("the engine cannot start", exc_info=error)
             self._channel.send(StartFailed(Failure.of(error, "the engine cannot start")))
             return 1
         self._channel.send(EngineReady(self._engine.info))
         self._engine.loop.start()
+        told = time.monotonic()
         while self._engine.loop.alive and not self._stopped:
             self._poller.poll(_POLL_MS)
+            if time.monotonic() - told >= _ALIVE_SECONDS:
+                self._channel.send(Alive())
+                told = time.monotonic()
             while (message := self._channel.receive()) is not None:
                 self._obey(message)
         return 0 if self._stopped else 1
@@ -126,6 +145,16 @@ class EngineServer:
                 loop.fail(message.request_id, "preparing its media", error)
             case Call():
                 loop.call(partial(self._answer, message))
+            case EncodeItems():
+                loop.call(partial(self._encode, message))
+            case LoadAdapter():
+                # Here, so that requests that are sent behind it find it.
+                self._return(
+                    message.call_id, "load_adapter", partial(self._load_adapter, message.path)
+                )
+            case UnloadAdapter():
+                unload = partial(self._engine.unload_adapter, message.adapter)
+                self._return(message.call_id, "unload_adapter", unload)
             case StopEngine():
                 loop.stop()
                 self._stopped = True
@@ -146,13 +175,26 @@ class EngineServer:
 
     def _answer(self, call: Call) -> None:
         """In the loop's thread."""
+        ask = getattr(self._engine.loop, f"{call.name}_now")
+        self._return(call.call_id, call.name, lambda: ask(**call.all_arguments()))
+
+    def _encode(self, task: EncodeItems) -> None:
+        """In the loop's thread."""
+        request = task.request.resolved().request
+        self._return(task.call_id, "encode", lambda: self._engine.encode_now(request))
+
+    def _return(self, call_id: int, name: str, work: Callable[[], Any]) -> None:
         try:
-            value: Any = getattr(self._engine.loop, f"{call.name}_now")()
+            value = work()
         except Exception as error:
-            failure = Failure.of(error, f"{call.name} failed")
-            self._channel.send(Return(call.call_id, failure=failure))
+            failure = Failure.of(error, f"{name} failed")
+            self._channel.send(Return(call_id, failure=failure))
         else:
-            self._channel.send(Return(call.call_id, value))
+            self._channel.send(Return(call_id, value))
+
+    def _load_adapter(self, path: str) -> tuple[int, int]:
+        identity = self._engine.load_adapter(path)
+        return identity.adapter_id, identity.version
 
     def _collect(self, request_id: int, update: GenerationUpdate) -> None:
         self._updates.append(Update.of(request_id, update))

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transformers import AutoTokenizer
 
 from tensorrt_llm.executor.executor import GenerationExecutor
 from tensorrt_llm.executor.host_process import HostProcess
 from tensorrt_llm.executor.ipc import FOLDER_PREFIX
 from tensorrt_llm.executor.proxy import GenerationExecutorProxy
-from tensorrt_llm.executor.request import DEFAULT_PRIORITY, GenerationRequest
+from tensorrt_llm.executor.request import DEFAULT_PRIORITY, AdapterIdentity, GenerationRequest
 from tensorrt_llm.executor.result import GenerationResult
 from tensorrt_llm.executor.worker import GenerationExecutorWorker
 from tensorrt_llm.inputs.data import DeferredInputs, ProcessedPrompt
+from tensorrt_llm.llmapi.checkpoint import load_tokenizer
 from tensorrt_llm.llmapi.llm_args import LlmArgs
 from tensorrt_llm.sampling_params import SamplingParams
 
@@ -51,7 +51,7 @@ def running(
         device=options.pop("device", "cpu"),
         **options,
     )
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    tokenizer = load_tokenizer(None, str(checkpoint))
     executor: GenerationExecutor
     if own_process or host is not None:
         executor = GenerationExecutorProxy(args, tokenizer, host)
@@ -71,12 +71,15 @@ def start(
     cache_salt: str | None = None,
     priority: float = DEFAULT_PRIORITY,
     timeout: float | None = None,
+    adapter: AdapterIdentity | None = None,
     **sampling: Any,
 ) -> GenerationResult:
     """Submits a greedy request for exactly ``count`` tokens with their logits."""
     options = {"max_tokens": count, "ignore_eos": True, "return_generation_logits": True}
     params = SamplingParams(**{**options, **sampling})
-    return executor.submit(GenerationRequest(prompt, params, cache_salt, priority, timeout))
+    return executor.submit(
+        GenerationRequest(prompt, params, cache_salt, priority, timeout, adapter=adapter)
+    )
 
 
 @contextmanager

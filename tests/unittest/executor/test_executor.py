@@ -7,14 +7,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
-import time
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from support.engine import assert_idle, running, start, text_prompt
-from support.reference import ReferenceModel
+from support.engine import assert_idle, held, running, start, text_prompt, wait_until
+from support.reference import ReferenceModel, assert_same_logits
 
 from benchmarks.prefix_model import PrefixModel, token_keys
 from tensorrt_llm.errors import (
@@ -49,9 +48,7 @@ def test_logits_equal_transformers_cold_and_reused(llama_checkpoint, reference, 
             result = start(executor, question, 6).result()
             assert result.cached_tokens == cached
             assert result.outputs[0].token_ids == expected.tokens
-            torch.testing.assert_close(
-                result.outputs[0].generation_logits, expected.logits, atol=1e-4, rtol=0
-            )
+            assert_same_logits(result.outputs[0].generation_logits, expected.logits)
         assert_idle(executor)
 
 
@@ -92,9 +89,7 @@ def test_blocks_pushed_to_the_host_come_back_with_the_same_answers(
             for one, answer in zip(prompts, expected, strict=True):
                 result = start(executor, one, 4).result()
                 assert result.outputs[0].token_ids == answer.tokens
-                torch.testing.assert_close(
-                    result.outputs[0].generation_logits, answer.logits, atol=1e-4, rtol=0
-                )
+                assert_same_logits(result.outputs[0].generation_logits, answer.logits)
                 # Six prompts of four blocks do not fit into eight; the host pool holds them all.
                 assert (result.cached_tokens >= 96) == (turn > 0)
         stats = assert_idle(executor)["kvCacheStats"]
@@ -191,7 +186,7 @@ def test_a_cancelled_request_ends_and_gives_everything_back(
         for _ in range(tokens_before_cancel):
             next(iter(result))
         result.abort()
-        assert result.result(timeout=30).outputs[0].finish_reason == "cancelled"
+        assert result.result(timeout=60).outputs[0].finish_reason == "cancelled"
         assert result.outputs[0].length < 5000
         expected = reference.greedy(prompt(7, 40), 30).tokens
         assert neighbour.result().outputs[0].token_ids == expected
@@ -199,16 +194,35 @@ def test_a_cancelled_request_ends_and_gives_everything_back(
         assert_idle(executor)
 
 
+def test_who_left_an_idle_engine_is_not_counted_with_who_comes(llama_checkpoint) -> None:
+    with running(llama_checkpoint) as executor:
+        result = start(executor, prompt(30, 20), 2000)
+        next(iter(result))
+        result.abort()
+        assert result.result(timeout=60).outputs[0].finish_reason == "cancelled"
+        assert_idle(executor)
+        start(executor, prompt(31, 20), 1).result(timeout=60)
+        assert executor.iteration_stats()[-1]["numActiveRequests"] == 1
+
+
 def test_a_request_cancelled_in_mid_prefill_leaves_only_written_blocks(
     llama_checkpoint, reference
 ) -> None:
     question = prompt(5, 2000)
     with running(llama_checkpoint, max_num_tokens=32) as executor:
-        first = start(executor, question, 1)
-        while not executor.iteration_stats():
-            time.sleep(0.001)
-        first.abort()
-        first.result(timeout=30)
+        steps: list[int] = []
+        forward = executor._engine._engine.forward
+
+        def cancel_at_the_third(scheduled, tables):
+            steps.append(1)
+            if len(steps) == 3:
+                first.abort()
+            return forward(scheduled, tables)
+
+        executor._engine._engine.forward = cancel_at_the_third
+        with held(executor):
+            first = start(executor, question, 1)
+        first.result(timeout=60)
         assert first.outputs[0].length == 0, "cancelled too late to show anything"
         second = start(executor, question, 4).result()
         assert 0 < second.cached_tokens < 1984
@@ -365,7 +379,7 @@ def test_shutdown_fails_what_runs_and_refuses_what_comes(llama_checkpoint) -> No
         executor.shutdown()
         for result in results:
             with pytest.raises(EngineStoppedError):
-                result.result(timeout=10)
+                result.result(timeout=60)
         assert not executor.is_healthy()
         with pytest.raises(EngineStoppedError):
             start(executor, prompt(1, 10), 1)
@@ -378,7 +392,7 @@ def test_a_loop_that_dies_is_seen_and_leaves_nobody_waiting(llama_checkpoint) ->
         next(iter(result))
         executor._engine._scheduler = None
         with pytest.raises(EngineStoppedError):
-            result.result(timeout=10)
+            result.result(timeout=60)
         assert not executor.is_healthy()
 
 
@@ -386,10 +400,7 @@ def test_a_stuck_loop_is_not_healthy(llama_checkpoint) -> None:
     with running(llama_checkpoint, engine_config={"stall_seconds": 2}) as executor:
         gate = threading.Event()
         executor._engine.call(gate.wait)
-        deadline = time.monotonic() + 10
-        while executor.is_healthy() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert not executor.is_healthy()
+        wait_until(lambda: not executor.is_healthy(), "it says so")
         gate.set()
 
 
@@ -414,5 +425,17 @@ def test_missing_weights_are_refused(llama_checkpoint, tmp_path) -> None:
     weights.pop("model.layers.1.mlp.down_proj.weight")
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     message = "1 weights are missing, the first is model.layers.1.mlp.down_proj.weight"
+    with pytest.raises(ConfigurationError, match=message), running(folder):
+        pass
+
+
+def test_weights_of_another_shape_are_refused(llama_checkpoint, tmp_path) -> None:
+    folder = tmp_path / "broken"
+    shutil.copytree(llama_checkpoint, folder)
+    weights = load_file(folder / "model.safetensors")
+    name = "model.layers.1.mlp.down_proj.weight"
+    weights[name] = weights[name][:, 1:].contiguous()
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    message = r"1 weights are of another shape, the first is model\.layers\.1\.mlp\.down_proj"
     with pytest.raises(ConfigurationError, match=message), running(folder):
         pass

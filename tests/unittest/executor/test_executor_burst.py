@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.engine import assert_idle, held, running, start, text_prompt, total
+from support.engine import assert_idle, deferred, held, running, start, text_prompt, total
 from support.media import clip, picture
 from support.prompts import PromptMaker
 from support.reference import ReferenceModel
@@ -60,6 +60,18 @@ def test_64_equal_requests_cost_one_prefill_and_one_encoder_run(
         assert [result.cached_tokens for result in results] == [0] + [len(prompt) - 1] * 63
         state = assert_idle(executor)
         assert state["multimodalStats"]["encoderRuns"] == {"image": 1, "audio": 1}
+
+
+def test_a_prompt_that_had_to_wait_for_its_items_is_counted_once(
+    phi4mm_checkpoint, make, phi4mm
+) -> None:
+    prompt = make("<|user|>" + IMAGE + " What is it?<|end|><|assistant|>", picture(7))
+    expected = phi4mm.greedy(prompt, NEW).tokens
+    with running(phi4mm_checkpoint) as executor:
+        with held(executor):
+            results = [start(executor, deferred(prompt), NEW) for _ in range(3)]
+        assert answers(results) == [expected] * 3
+        assert total(executor.iteration_stats(), "numCtxTokens") == len(prompt) + 2
 
 
 @pytest.mark.parametrize("length", [1, 2, 20, 31, 32, 33, 95, 96, 97])

@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
-from support.engine import assert_idle, running, start
+from support.engine import assert_idle, running, start, text_prompt
 from support.media import clip, picture
 from support.prompts import PromptMaker
 from support.reference import ReferenceModel
@@ -67,4 +68,32 @@ def test_bfloat16_repeats_share_and_agree(phi4mm_checkpoint, prompts) -> None:
                 atol=0.02 * float(cold.generation_logits[0].abs().max()),
                 rtol=0,
             )
+        assert_idle(executor)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"disable_overlap_scheduler": False},
+        {"speculative_config": {"decoding_type": "NGram", "max_draft_len": 4}},
+        {"cuda_graph_config": None},
+    ],
+    ids=["graphs", "prepared steps", "drafts", "no graphs"],
+)
+def test_text_answers_equal_the_stock_model_however_steps_run(llama_checkpoint, options) -> None:
+    """Many at once and long enough that rows leave and batches shrink; then again, reused."""
+    reference = ReferenceModel(llama_checkpoint)
+    rng = np.random.default_rng(7)
+    asked = [(text_prompt(rng.integers(5, 1200, 20 + 9 * n)), 12 + 5 * n) for n in range(6)]
+    with running(llama_checkpoint, device="cuda", dtype="float32", **options) as executor:
+        for _ in range(2):
+            results = [start(executor, prompt, count) for prompt, count in asked]
+            for (prompt, count), result in zip(asked, results, strict=True):
+                expected = reference.greedy(prompt, count).tokens
+                assert result.result(timeout=120).outputs[0].token_ids == expected
+        graphs = executor._engine._engine._graphs
+        assert (graphs is None) == ("cuda_graph_config" in options)
+        if "disable_overlap_scheduler" in options:
+            assert executor._engine._ahead.num_used
         assert_idle(executor)

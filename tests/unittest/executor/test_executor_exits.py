@@ -182,7 +182,7 @@ def test_whatever_ends_a_request_in_whatever_phase_concerns_it_alone(house, caus
             hook = Hook(
                 house.engine._runner._sampler,
                 "sample",
-                lambda logits, requests: next(
+                lambda logits, requests, *_: next(
                     (one for one in requests if one.request_id == target), None
                 ),
             )
@@ -213,8 +213,8 @@ def test_whatever_ends_a_request_in_whatever_phase_concerns_it_alone(house, caus
 def failing_for(sample: Callable[..., Any], target: int, error: Exception) -> Callable[..., Any]:
     """A sampler that cannot choose for one request."""
 
-    def sampled(logits: torch.Tensor, requests: Any) -> list[Any]:
-        chosen = sample(logits, requests)
+    def sampled(logits: torch.Tensor, requests: Any, *ahead: Any) -> list[Any]:
+        chosen = sample(logits, requests, *ahead)
         return [
             error if request.request_id == target else choice
             for request, choice in zip(requests, chosen, strict=True)
@@ -225,7 +225,7 @@ def failing_for(sample: Callable[..., Any], target: int, error: Exception) -> Ca
 
 def test_options_that_cannot_be_sampled_fail_their_request_alone(house, monkeypatch) -> None:
     """The real sampler: an error inside it is told for its request only."""
-    draw = "tensorrt_llm._torch.pyexecutor.sampler._draw"
+    draw = "tensorrt_llm._torch.pyexecutor.sampler.draw_tokens"
     monkeypatch.setattr(draw, fail_with(RuntimeError("as if by torch")))
     bad, good = house.prompt(), house.prompt()
     with held(house.executor):
@@ -266,6 +266,8 @@ MANAGER_CALLS = (
     "take_copy_plan",
     "copies_done",
     "stats",
+    "refresh",
+    "flush_events",
 )
 
 
@@ -290,8 +292,12 @@ class FaultyManager:
         return call
 
 
-# Calls made for one request, and one that is made for none. The others are made for a batch.
-MOST_FAILURES = {"add_sequence": 1, "probe": 1, "share_tail": 1, "extend_sequence": 1, "stats": 0}
+# Calls made for one request (the time is told for whom admission is tried), and those that are made
+# for none. The others are made for a batch.
+MOST_FAILURES = {
+    **dict.fromkeys(("add_sequence", "probe", "share_tail", "extend_sequence", "refresh"), 1),
+    **dict.fromkeys(("stats", "flush_events"), 0),
+}
 
 
 def load(house: House) -> tuple[list[ProcessedPrompt], list[Any]]:

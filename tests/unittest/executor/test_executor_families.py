@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from support.engine import assert_idle, held, running, start, text_prompt
 from support.families import Family, SharingPrompts, sharing_prompts
-from support.media import clip, picture
+from support.media import clip, film, picture
 from support.prompts import PromptMaker
-from support.reference import ReferenceModel
+from support.reference import ReferenceModel, assert_same_logits
 
 from benchmarks.prefix_model import PrefixModel, scope_of, token_keys
 from tensorrt_llm.inputs.data import ProcessedPrompt
@@ -66,7 +65,7 @@ class Checked:
         answer = result.result().outputs[0]
         expected = self.reference.greedy(prompt, NEW)
         assert answer.token_ids == expected.tokens
-        torch.testing.assert_close(answer.generation_logits, expected.logits, atol=1e-4, rtol=0)
+        assert_same_logits(answer.generation_logits, expected.logits)
         scope = scope_of(prompt)
         longest = self.cache.longest(token_keys(prompt, names), scope)
         assert result.cached_tokens == longest or (not exact and result.cached_tokens < longest)
@@ -194,7 +193,11 @@ def test_reuse_that_ends_before_inside_and_after_an_item(
         " what is in it, what is not, and what could well be in it, if one thinks of it for a "
         "while longer, and then for another while, and then once more?"
     )
-    payloads = {"image": picture(1, 300, 200), "audio": clip(1, 5.0)}
+    payloads = {
+        "image": picture(1, 300, 200),
+        "audio": clip(1, 5.0),
+        "video": film(1, 8, sound=clip(8, 4.5)),
+    }
     with running(family_checkpoint, max_num_tokens=BLOCK + family.whole_rows) as executor:
         for modality in family.modalities:
             question = family.prompt(make, before, payloads[modality], after)
@@ -208,9 +211,7 @@ def test_reuse_that_ends_before_inside_and_after_an_item(
                 result = start(executor, question, NEW, cache_salt=salt).result()
                 assert result.cached_tokens == kept * BLOCK
                 assert result.outputs[0].token_ids == expected.tokens
-                torch.testing.assert_close(
-                    result.outputs[0].generation_logits, expected.logits, atol=1e-4, rtol=0
-                )
+                assert_same_logits(result.outputs[0].generation_logits, expected.logits)
                 end = kept * BLOCK
                 ends.add("before" if end <= first else "inside" if end < behind else "after")
             assert ends == {"before", "inside", "after"}
@@ -259,9 +260,7 @@ def test_a_span_whose_tail_was_evicted(
             result = start(executor, question, NEW, cache_salt=salt).result()
             expected = reference.greedy(question, NEW)
             assert result.outputs[0].token_ids == expected.tokens
-            torch.testing.assert_close(
-                result.outputs[0].generation_logits, expected.logits, atol=1e-4, rtol=0
-            )
+            assert_same_logits(result.outputs[0].generation_logits, expected.logits)
             assert result.cached_tokens < len(question)
             found.append(result.cached_tokens)
         assert_idle(executor)

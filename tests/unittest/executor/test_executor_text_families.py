@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from support.checkpoints import build_checkpoint
 from support.engine import assert_idle, held, running, start, text_prompt
-from support.reference import ReferenceModel
+from support.reference import ReferenceModel, assert_same_logits
 
 from tensorrt_llm.errors import ConfigurationError
 from tensorrt_llm.inputs.data import ProcessedPrompt
@@ -48,7 +47,7 @@ def prompts() -> list[ProcessedPrompt]:
 def check(result: Any, reference: ReferenceModel, prompt: ProcessedPrompt) -> int:
     answer, expected = result.result().outputs[0], reference.greedy(prompt, NEW)
     assert answer.token_ids == expected.tokens
-    torch.testing.assert_close(answer.generation_logits, expected.logits, atol=1e-4, rtol=0)
+    assert_same_logits(answer.generation_logits, expected.logits)
     return int(result.cached_tokens)
 
 

@@ -73,18 +73,18 @@ def test_sending_to_an_end_that_is_not_there_does_not_wait() -> None:
     assert not door.wait_for_peer(0)
     assert door.send(Cancel(1)) is False, "nobody is there yet"
     engine = connect(listener.folder, listener.theirs)
-    assert door.wait_for_peer(20)
+    assert door.wait_for_peer(60)
     assert door.send(Cancel(2)) is True
     assert receive(engine) == Cancel(2)
     engine.close()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while door.wait_for_peer(0):
         assert time.monotonic() < deadline
     large = {"x": torch.zeros(SHARED_BYTES)}
     began = time.monotonic()
     for message in (Cancel(3), ProvideItem(3, 0, large)):
         assert door.send(message) is False, "nobody is there any more"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     door.close()
     listener.remove_folder()
 
@@ -204,7 +204,7 @@ def test_a_listener_that_is_given_up_leaves_nothing() -> None:
     listener.close()
     assert not os.path.exists(listener.folder)
     # ZeroMQ's threads close their descriptors on their own time.
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(os.listdir("/proc/self/fd")) > before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert len(os.listdir("/proc/self/fd")) == before

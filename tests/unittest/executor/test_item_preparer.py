@@ -27,7 +27,7 @@ def test_items_come_one_by_one_and_a_failure_is_told() -> None:
     gate = threading.Event()
 
     def slow() -> dict[str, int]:
-        assert gate.wait(20)
+        assert gate.wait(60)
         return {"x": 1}
 
     def broken() -> dict[str, int]:
@@ -35,11 +35,11 @@ def test_items_come_one_by_one_and_a_failure_is_told() -> None:
 
     items = [item(slow), item(lambda: {"y": 2}), item(broken)]
     preparer.request(7, items, [0, 1])
-    assert told.get(timeout=20) == (7, 1, {"y": 2})
+    assert told.get(timeout=60) == (7, 1, {"y": 2})
     gate.set()
-    assert told.get(timeout=20) == (7, 0, {"x": 1})
+    assert told.get(timeout=60) == (7, 0, {"x": 1})
     preparer.request(8, items, [2])
-    assert told.get(timeout=20) == (8, MediaError, "cannot be read")
+    assert told.get(timeout=60) == (8, MediaError, "cannot be read")
     preparer.close()
 
 
@@ -53,7 +53,7 @@ def test_what_cannot_be_provided_fails_as_well() -> None:
         refuse, lambda request_id, error: failed.put((request_id, str(error))), lambda _: True
     )
     preparer.request(3, [item(lambda: {})], [0])
-    assert failed.get(timeout=20) == (3, "no")
+    assert failed.get(timeout=60) == (3, "no")
     preparer.close()
 
 
@@ -69,6 +69,6 @@ def test_items_of_a_request_that_has_ended_are_not_prepared() -> None:
         preparer.request(
             request_id, [item(lambda number=request_id: looked.append(number) or {})], [0]
         )
-    assert told.get(timeout=20) == (2, 0, {})
+    assert told.get(timeout=60) == (2, 0, {})
     preparer.close()
     assert looked == [2]

@@ -33,16 +33,18 @@ from tensorrt_llm.executor.messages import (
     Turn,
     Update,
 )
-from tensorrt_llm.executor.request import GenerationRequest
-from tensorrt_llm.executor.result import GenerationUpdate, TokenLogprobs
+from tensorrt_llm.executor.request import AdapterIdentity, GenerationRequest
+from tensorrt_llm.executor.result import GenerationUpdate, StageTimes, TokenLogprobs
+from tensorrt_llm.executor.retention import KvCacheRetentionConfig, TokenRangeRetentionConfig
 from tensorrt_llm.inputs.data import (
+    DeferredContent,
     DeferredInputs,
     Digest,
     PlaceholderRun,
     ProcessedItem,
     ProcessedPrompt,
 )
-from tensorrt_llm.sampling_params import SamplingParams
+from tensorrt_llm.sampling_params import GuidedDecodingParams, SamplingParams
 
 
 def sent(message, incoming):
@@ -64,7 +66,18 @@ def other_than_default(field: dataclasses.Field):
         "stop": ["a", "b"],
         "stop_token_ids": [3, 4],
         "logprobs": 5,
-        "n": 1,
+        "min_p": 0.125,
+        "repetition_penalty": 1.5,
+        "presence_penalty": -0.5,
+        "frequency_penalty": 0.5,
+        "logit_bias": {3: -1.5, 70000: 2.0},
+        "bad": ["c", "d"],
+        "bad_token_ids": [9],
+        "min_tokens": 2,
+        "prompt_logprobs": 1,
+        "n": 2,
+        "best_of": 3,
+        "guided_decoding": GuidedDecodingParams(json={"type": "array", "items": {"a": [1]}}),
     }
     return values.get(field.name, not field.default)
 
@@ -78,23 +91,52 @@ def request(**sampling) -> GenerationRequest:
         encoder_kwargs={"mode": "speech"},
         uuid="mine",
         part="messages[0]",
+        deferred=DeferredContent(lambda: "pixels"),
     )
     positions = np.arange(27, dtype=np.int32).reshape(3, 9)
-    prompt = ProcessedPrompt(np.arange(9, dtype=np.int32), (item,), "text", "vision", positions)
-    return GenerationRequest(prompt, SamplingParams(**sampling), "salt", 0.25, 30.0)
+    prompt = ProcessedPrompt(np.arange(9, dtype=np.int32), (item,), "text", "vision", positions, 3)
+    adapter = AdapterIdentity(-(2**63), 2**63 - 1)
+    return GenerationRequest(
+        prompt, SamplingParams(**sampling), "salt", 0.25, 30.0, RETENTION, adapter
+    )
 
 
+RETENTION = KvCacheRetentionConfig(
+    [TokenRangeRetentionConfig(1, 5, 90, 1000), TokenRangeRetentionConfig(5, None, 10, 1)], 40, 7
+)
 # Fields that stay behind, and why that is right.
 NOT_SENT = {
     (ProcessedPrompt, "text"): "the engine has no use for it",
+    (ProcessedItem, "deferred"): "only the door decodes",
 }
-# Fields of the examples at their defaults, because there is no other value.
-ONE_VALUE = {(SamplingParams, "n")}
+# Fields of the examples at their defaults, because there is no other value beside the others'.
+ONE_VALUE = {(GuidedDecodingParams, name) for name in ("regex", "grammar", "json_object", "choice")}
+# A search goes with few other options; it has a test of its own.
+ONE_VALUE |= {
+    (SamplingParams, name) for name in ("use_beam_search", "length_penalty", "early_stopping")
+}
+
+
+def has_fields(value: Any) -> bool:
+    """Whether a value is a dataclass or a struct."""
+    return dataclasses.is_dataclass(value) or isinstance(value, msgspec.Struct)
+
+
+def fields_of(value: Any) -> list[dataclasses.Field]:
+    """Name and default of each field; those of a struct in a dataclass's words."""
+    if dataclasses.is_dataclass(value):
+        return list(dataclasses.fields(value))
+    # The same names stand for the same things: only what says that there is none differs.
+    given = [
+        (one.name, Any, dataclasses.field(default=one.default))
+        for one in msgspec.structs.fields(value)
+    ]
+    return list(dataclasses.fields(dataclasses.make_dataclass("Fields", given)))
 
 
 def assert_filled(value: Any) -> None:
     """An example says something in each of its fields, so that one left behind is missed."""
-    for field in dataclasses.fields(value):
+    for field in fields_of(value):
         here = getattr(value, field.name)
         if (type(value), field.name) not in ONE_VALUE:
             default = field.default
@@ -103,15 +145,15 @@ def assert_filled(value: Any) -> None:
             same = type(here) is type(default) and np.array_equal(here, default)
             assert not same, f"give {type(value).__name__}.{field.name} a value"
         for part in here if isinstance(here, (list, tuple)) else (here,):
-            if dataclasses.is_dataclass(part):
+            if has_fields(part):
                 assert_filled(part)
 
 
 def assert_same(given: Any, got: Any, where: str) -> None:
     """Equal in every field, whichever fields there are."""
     assert type(given) is type(got), where
-    if dataclasses.is_dataclass(given):
-        for field in dataclasses.fields(given):
+    if has_fields(given):
+        for field in fields_of(given):
             if (type(given), field.name) not in NOT_SENT:
                 values = getattr(given, field.name), getattr(got, field.name)
                 assert_same(*values, f"{where}.{field.name}")
@@ -130,15 +172,27 @@ def assert_same(given: Any, got: Any, where: str) -> None:
 
 def test_every_field_of_a_request_travels() -> None:
     options = {
-        field.name: other_than_default(field) for field in dataclasses.fields(SamplingParams)
+        field.name: other_than_default(field)
+        for field in dataclasses.fields(SamplingParams)
+        if (SamplingParams, field.name) not in ONE_VALUE
     }
-    given = ResolvedRequest(request(**options), 12, frozenset({1, 2}))
+    given = ResolvedRequest(
+        request(**options), 12, frozenset({1, 2}), ((3,), (4, 5)), "start: /a+/"
+    )
     assert_filled(given)
     message = sent(Submit.of(7, given), ToEngine)
     assert message.request_id == 7
     got = message.resolved()
     assert_same(given, got, "request")
     assert got.request.prompt.position_delta == given.request.prompt.position_delta != 0
+
+
+@pytest.mark.parametrize("early", [True, "never"])
+def test_a_beam_search_travels(early) -> None:
+    options = {"use_beam_search": True, "best_of": 3, "length_penalty": 0.5}
+    asked = request(**options, early_stopping=early)
+    given = ResolvedRequest(asked, 1, frozenset())
+    assert_same(given, sent(Submit.of(1, given), ToEngine).resolved(), "request")
 
 
 def test_positions_that_are_indices_need_no_array() -> None:
@@ -191,11 +245,15 @@ def test_every_field_of_an_update_travels() -> None:
     given = GenerationUpdate(
         token_ids=(5, 6),
         cached_tokens=3,
-        logprobs=(TokenLogprobs(5, -0.5, ((5, -0.5), (7, float("-inf")))),),
+        logprobs=(TokenLogprobs(5, -0.5, ((5, -0.5), (7, float("-inf"))), 1),),
         logits=torch.arange(6.0).reshape(2, 3),
         finish_reason="stop",
         stop_reason=6,
         error=EngineError("there is an end or an error, but either travels"),
+        index=2,
+        prompt_logprobs=(TokenLogprobs(6, -1.5, (), 9), TokenLogprobs(7, -2.5, ((1, -0.25),), 2)),
+        stages=StageTimes(1.5, (2.5, 3.5)),
+        context_logits=torch.arange(12.0).reshape(4, 3),
     )
     assert_filled(given)
     turn = sent(Turn(1, 2, [Update.of(9, given)], [{"iter": 1}]), ToDoor)

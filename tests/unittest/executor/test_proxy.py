@@ -54,8 +54,9 @@ NEW = 5
 IMAGE, AUDIO = "<|image|>", "<|audio|>"
 TAIL = "<|end|><|assistant|>"
 STALL_SECONDS = 6
-# From the end of the process to the error of a request in it; generous for a busy machine.
-NOTICE_SECONDS = 5
+# From the end of the process to the error of a request in it. Only a request that is forgotten
+# takes so long: a busy machine must not look like one.
+NOTICE_SECONDS = 60
 ENGINE = {
     "stall_seconds": STALL_SECONDS,
     "max_restarts": 1000,
@@ -175,7 +176,7 @@ def test_what_is_asked_of_it_works_as_in_one_process(proxy, reference) -> None:
     next(iter(result))
     assert proxy.snapshot()["numActiveRequests"] == 1
     result.abort()
-    assert result.result(timeout=30).outputs[0].finish_reason == "cancelled"
+    assert result.result(timeout=60).outputs[0].finish_reason == "cancelled"
     assert proxy.reset_reuse_state() > 0
     assert proxy.iteration_stats()[-1]["kvCacheStats"]["usedNumBlocks"] > 0
     assert proxy.iteration_stats() == []
@@ -216,7 +217,8 @@ def in_generation(proxy, make) -> list:
 
 
 def in_context(proxy, make) -> list:
-    results = [start(proxy, words(5, 6000), 5), start(proxy, words(6), 3000)]
+    # So many tokens that none has ended when the engine is killed.
+    results = [start(proxy, words(5, 6000), 2000), start(proxy, words(6), 3000)]
     wait_until(lambda: proxy.snapshot()["numActiveRequests"] == 2, "they run")
     return results
 
@@ -261,18 +263,31 @@ def test_an_engine_that_is_killed_fails_what_it_had_and_comes_back(
     assert proxy._results == {}
 
 
-def test_an_engine_that_is_killed_while_it_loads_comes_back_too(proxy, reference) -> None:
-    healthy(proxy)
-    for _ in range(2):
-        killed = proxy.engine_pid
-        os.kill(killed, signal.SIGKILL)
-        wait_until(lambda k=killed: proxy.engine_pid not in (None, k), "another is started")
+def test_an_engine_that_is_killed_while_it_loads_comes_back_too(
+    proxy, reference, monkeypatch
+) -> None:
+    def kill(pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: proxy.engine_pid not in (None, pid), "another is started")
+
+    kill(healthy(proxy).engine_pid)
+    # The one after the next is told what to load when we have looked, and not before.
+    gate, killed, tell = threading.Event(), proxy.engine_pid, proxy._start_message
+
+    def tell_late() -> Any:
+        assert proxy.engine_pid == killed or gate.wait(60)
+        return tell()
+
+    monkeypatch.setattr(proxy, "_start_message", tell_late)
+    kill(killed)
     assert not proxy.is_healthy(), "it is loading still"
     with pytest.raises(EngineRestartingError, match=r"signal 9 .*started again"):
         start(proxy, words(1), 1)
     with pytest.raises(EngineRestartingError):
         proxy.snapshot()
-    os.kill(proxy.engine_pid, signal.SIGKILL)
+    loading = proxy.engine_pid
+    gate.set()
+    kill(loading)
     assert_right(healthy(proxy), reference, words(1))
 
 
@@ -301,11 +316,65 @@ def test_an_engine_that_is_stuck_is_noticed_replaced_and_never_waited_for(proxy,
     proxy.iteration_stats()
     late = start(proxy, words(4), NEW)
     late.abort()
-    assert time.monotonic() - began < 1, "nothing of this waits for the engine"
+    assert proxy.engine_pid == stuck, "nothing of this waits for the engine"
     assert_all_fail([*results, late], STALL_SECONDS + NOTICE_SECONDS)
     assert time.monotonic() - began > STALL_SECONDS / 2
     wait_until(lambda: not psutil.pid_exists(stuck), "the stuck one is gone")
     assert_right(healthy(proxy), reference, words(4))
+
+
+def test_an_engine_of_which_nothing_is_heard_is_replaced_before_a_long_step_would_be(
+    llama_checkpoint, engine_host
+) -> None:
+    config = {"silence_seconds": 2, "stall_seconds": 600, "restart_delay_seconds": 0}
+    with running(llama_checkpoint, host=engine_host, engine_config=config) as executor:
+        time.sleep(2.5)  # an idle engine is not silent
+        stuck = executor.engine_pid
+        result = start(executor, words(1), 3000)
+        next(iter(result))
+        os.kill(stuck, signal.SIGSTOP)
+        with pytest.raises(EngineDiedError, match=r"was stuck: silent for \d"):
+            result.result(timeout=2 + NOTICE_SECONDS)
+        assert healthy(executor).engine_pid != stuck
+
+
+SLOW_STEPS = """
+import time
+from tensorrt_llm._torch.pyexecutor.model_engine import ModelEngine
+
+forward = ModelEngine.forward
+
+def slow_forward(self, *args, **options):
+    time.sleep({seconds})
+    return forward(self, *args, **options)
+
+ModelEngine.forward = slow_forward
+"""
+
+
+def test_a_step_may_take_longer_than_an_engine_may_be_silent(
+    llama_checkpoint, engine_host, tmp_path
+) -> None:
+    """The twin of the test above: the engine is slow, and says that it is there."""
+    silence, step = 2, 3.5
+    package = tmp_path / "slow_steps"
+    package.mkdir()
+    (package / "__init__.py").write_text(SLOW_STEPS.format(seconds=step))
+    options: dict[str, Any] = {
+        "engine_config": {"silence_seconds": silence, "stall_seconds": 120},
+        "custom_module_dirs": [str(package)],
+    }
+    with running(llama_checkpoint, host=engine_host, **options) as executor:
+        pid, began = executor.engine_pid, time.monotonic()
+        result = start(executor, words(1), 2)
+        while result.outputs[0].finish_reason is None:
+            assert executor.is_healthy()
+            with contextlib.suppress(TimeoutError):
+                result.result(timeout=0.1)
+        assert time.monotonic() - began > 2 * step > silence, "no pressure"
+        assert executor.engine_pid == pid
+        tokens = ReferenceModel(llama_checkpoint).greedy(words(1), 2).tokens
+        assert result.outputs[0].token_ids == tokens
 
 
 def test_a_door_that_was_suspended_does_not_blame_the_engine(proxy, reference) -> None:
@@ -363,13 +432,13 @@ def test_shutdown_fails_what_runs_and_leaves_no_process(llama_checkpoint) -> Non
         executor.shutdown()
         for result in results:
             with pytest.raises(EngineStoppedError):
-                result.result(timeout=10)
+                result.result(timeout=60)
         assert not executor.is_healthy()
         with pytest.raises(EngineStoppedError):
             start(executor, words(1), 1)
         executor.shutdown()
     assert not any(process.is_running() for process in processes)
-    wait_until(lambda: leftovers(known) == before, "nothing is left", 10)
+    wait_until(lambda: leftovers(known) == before, "nothing is left")
 
 
 def test_a_checkpoint_that_cannot_be_loaded_says_why(
@@ -387,7 +456,7 @@ def test_a_checkpoint_that_cannot_be_loaded_says_why(
         running(folder, host=engine_host),
     ):
         pass
-    wait_until(lambda: leftovers(known) == before, "nothing is left", 10)
+    wait_until(lambda: leftovers(known) == before, "nothing is left")
 
 
 def test_a_checkpoint_that_never_loads_is_given_up(tmp_path, engine_host) -> None:
@@ -397,7 +466,7 @@ def test_a_checkpoint_that_never_loads_is_given_up(tmp_path, engine_host) -> Non
     before = leftovers(known)
     with pytest.raises(EngineError, match=r"cannot start: its process was stuck: not ready after"):
         GenerationExecutorProxy(args, None, engine_host)
-    wait_until(lambda: leftovers(known) == before, "nothing is left", 10)
+    wait_until(lambda: leftovers(known) == before, "nothing is left")
 
 
 def test_a_host_that_never_answers_is_given_up(llama_checkpoint) -> None:
@@ -408,7 +477,7 @@ def test_a_host_that_never_answers_is_given_up(llama_checkpoint) -> None:
         os.kill(host.pid, signal.SIGSTOP)
         with pytest.raises(EngineError, match=r"host process did not answer within 2 s"):
             GenerationExecutorProxy(args, None, host)
-    wait_until(lambda: leftovers(known) == before, "nothing is left", 10)
+    wait_until(lambda: leftovers(known) == before, "nothing is left")
 
 
 def leftovers(known: set[Path]) -> tuple[Any, ...]:
@@ -452,5 +521,5 @@ def test_an_owner_that_is_killed_takes_everything_along(llama_checkpoint) -> Non
         assert len(processes) == 2 and all(engine_like(process) for process in processes)
         os.kill(processes[0].pid, signal.SIGSTOP)
         owner.kill()
-    wait_until(lambda: not any(p.is_running() for p in processes), "both have ended", 10)
-    wait_until(lambda: leftovers(known) == before, "nothing is left", 10)
+    wait_until(lambda: not any(p.is_running() for p in processes), "both have ended")
+    wait_until(lambda: leftovers(known) == before, "nothing is left")
