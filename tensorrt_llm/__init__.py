@@ -17,14 +17,16 @@ from tensorrt_llm.version import __version__
 if TYPE_CHECKING:
     from tensorrt_llm.llmapi.llm import LLM
     from tensorrt_llm.llmapi.llm_args import KvCacheConfig
+    from tensorrt_llm.llmapi.mm_encoder import MultimodalEncoder
     from tensorrt_llm.sampling_params import SamplingParams
 
-__all__ = ["LLM", "KvCacheConfig", "SamplingParams", "__version__"]
+__all__ = ["LLM", "KvCacheConfig", "MultimodalEncoder", "SamplingParams", "__version__"]
 
 # Where each public name lives. Strings, so that nothing is imported before someone asks for it.
 _HOMES = {
     "LLM": "tensorrt_llm.llmapi.llm",
     "KvCacheConfig": "tensorrt_llm.llmapi.llm_args",
+    "MultimodalEncoder": "tensorrt_llm.llmapi.mm_encoder",
     "SamplingParams": "tensorrt_llm.sampling_params",
 }
 

@@ -50,12 +50,28 @@ def load_tokenizer(tokenizer: Any, model: str) -> Any:
     folder = model if tokenizer is None else str(tokenizer)
     if not Path(folder).is_dir():
         raise ConfigurationError(f"tokenizer: there is no folder {folder!r}")
+    from tensorrt_llm.inputs.model_config import load_config
+    from tensorrt_llm.inputs.phi4mm_layout import PUBLISHED_MODEL_TYPE
+
     try:
-        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        options: dict[str, Any] = {}
+        if _model_type(folder) == PUBLISHED_MODEL_TYPE:
+            # Without it the library guesses at a configuration that it does not know.
+            options["config"] = load_config(folder)
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **options)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(
             f"tokenizer: cannot load one from {folder!r}: {_first_line(error)}"
         ) from error
+
+
+def _model_type(folder: str) -> Any:
+    """What a folder's configuration says, if it has one."""
+    config = Path(folder, "config.json")
+    if not config.is_file():
+        return None
+    content = json.loads(config.read_text(encoding="utf-8"))
+    return content.get("model_type") if isinstance(content, dict) else None
 
 
 def read_chat_template(template: str | None) -> str | None:

@@ -10,124 +10,60 @@ they are accepted at a value that means what this release does, and refused by n
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
-    ValidationError,
-    ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from tensorrt_llm.errors import RequestError
+from tensorrt_llm.llmapi.strict_model import StrictModel, inert, parse_bytes
 
 ModelDtype: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 HashAlgorithm: TypeAlias = Literal["blake3", "sha256", "xxh3_128"]
 DeviceName: TypeAlias = Literal["auto", "cpu", "cuda"]
+AttentionName: TypeAlias = Literal["auto", "triton", "sdpa"]
+
+DEFAULT_GRAPH_BATCH = 64
 
 DISAGGREGATED_VARIABLE = "TLLM_MULTIMODAL_DISAGGREGATED"
 SINGLE_PROCESS_VARIABLE = "TLLM_WORKER_USE_SINGLE_PROCESS"
 
-_BYTE_UNITS = {
-    "": 1,
-    "b": 1,
-    "kb": 10**3,
-    "mb": 10**6,
-    "gb": 10**9,
-    "tb": 10**12,
-    "kib": 2**10,
-    "mib": 2**20,
-    "gib": 2**30,
-    "tib": 2**40,
-}
-
-
-def parse_bytes(value: Any) -> Any:
-    """Turns a size such as ``"512MiB"``, ``"1.5 GB"`` or ``"4096"`` into a number of bytes.
-
-    Values that are no text are returned unchanged, for pydantic to judge.
-
-    Raises:
-        ValueError: If the text is no size.
-    """
-    if not isinstance(value, str):
-        return value
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", value.lower())
-    if match is None or match[2] not in _BYTE_UNITS:
-        raise ValueError(f"{value!r} is no size; write bytes or for example '512MiB'")
-    return int(float(match[1]) * _BYTE_UNITS[match[2]])
-
-
-def inert(what: str, *values: Any) -> Any:
-    """A field that is accepted only at the given values, because this release lacks the feature.
-
-    Args:
-        what: The feature, as the subject of "... is not available in this release".
-        values: Accepted values; the first is the default.
-    """
-    return Field(
-        default=values[0],
-        description=f"Accepted for compatibility: {what} is not available in this release.",
-        json_schema_extra={"inert": list(values), "feature": what},
-    )
-
-
-def _same_scalar(value: Any, other: Any) -> bool:
-    # True == 1 in Python; a user who writes one does not mean the other.
-    return isinstance(value, bool) == isinstance(other, bool) and value == other
-
-
-class StrictModel(BaseModel):
-    """Base of all models that users fill in: unknown fields refused, inert fields checked."""
-
-    model_config = ConfigDict(extra="forbid", validate_assignment=True, protected_namespaces=())
-
-    _inert: ClassVar[dict[str, dict[str, Any]]] = {}
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Finds the inert fields once: every field of every request asks for them."""
-        cls._inert = {
-            name: field.json_schema_extra
-            for name, field in cls.model_fields.items()
-            if isinstance(field.json_schema_extra, dict) and "inert" in field.json_schema_extra
-        }
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _check_inert(cls, value: Any, info: ValidationInfo) -> Any:
-        extra = cls._inert.get(info.field_name or "")
-        if extra and not any(_same_scalar(value, ok) for ok in extra["inert"]):
-            accepted = " or ".join(repr(ok) for ok in extra["inert"])
-            raise ValueError(
-                f"{info.field_name}: {extra['feature']} is not available in this release; "
-                f"leave it unset or at {accepted}, got {value!r}"
-            )
-        return value
-
-    @classmethod
-    def inert_fields(cls) -> dict[str, dict[str, Any]]:
-        """Fields that are accepted at some values only, with those values under ``"inert"``."""
-        return cls._inert
-
-    def effective(self) -> dict[str, Any]:
-        """The settings that have an effect, defaults filled in, as plain data."""
-        result: dict[str, Any] = {}
-        for name in type(self).model_fields:
-            if name in self.inert_fields():
-                continue
-            value = getattr(self, name)
-            result[name] = value.effective() if isinstance(value, StrictModel) else value
-        return result
-
 
 def _none_is_default_priority(value: Any) -> Any:
     return 35 if value is None else value
+
+
+class KvEventsConfig(StrictModel):
+    """A stream of cache events over ZeroMQ, in the form that routers for vLLM read."""
+
+    enable_kv_cache_events: bool = Field(False, description="Whether there is a stream.")
+    publisher: Literal["zmq", "null"] = Field("zmq", description="null: no stream after all.")
+    endpoint: str = Field(
+        "tcp://127.0.0.1:5557",
+        description="Where readers subscribe; tcp://*:5557 lets other machines read the tokens and "
+        "salts of all callers.",
+    )
+    replay_endpoint: str | None = Field(
+        None, description="Where readers ask again for what they missed."
+    )
+    topic: str = Field("", description="First part of each message.")
+    buffer_steps: int = Field(10_000, ge=1, description="Messages kept for who asks again.")
+    hwm: int = Field(
+        100_000, ge=1, description="Messages waiting for one slow reader; more are not sent to it."
+    )
+    max_queue_size: int = Field(
+        65_536, ge=1, description="Events kept until they are sent; the oldest go first."
+    )
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a stream."""
+        return self.enable_kv_cache_events and self.publisher == "zmq"
 
 
 class KvCacheConfig(StrictModel):
@@ -138,6 +74,11 @@ class KvCacheConfig(StrictModel):
         description="Reuse KV blocks of earlier requests whose prompt begins with the same tokens "
         "and the same media. A request whose media cannot be identified shares nothing from that "
         "media on.",
+    )
+    strict_reuse: bool = Field(
+        False,
+        description="Refuse to start a model that takes a kind of media which its family cannot "
+        "identify, rather than not sharing such requests.",
     )
     max_tokens: int | None = Field(
         None,
@@ -175,15 +116,22 @@ class KvCacheConfig(StrictModel):
     secondary_offload_min_priority: Annotated[int, BeforeValidator(_none_is_default_priority)] = (
         Field(35, ge=0, le=100, description="Blocks of a lower priority are dropped.")
     )
+    event_buffer_max_size: int = Field(
+        0,
+        ge=0,
+        description="Most events on cached blocks that are kept for who reads them (POST "
+        "/kv_cache_events, LLM.get_kv_cache_events); the oldest go first. 0 makes none.",
+    )
+    kv_events_config: KvEventsConfig | None = Field(
+        None, description="A stream of these events over ZeroMQ; then that is their one reader."
+    )
 
     onboard_blocks: bool = inert("switching onboarding off", True)
     disk_cache_size: int | None = inert("disk offload", None, 0)
     disk_cache_path: str | None = inert("disk offload", None)
     disk_prefetch_num_reqs: int = inert("disk offload", 0)
-    event_buffer_max_size: int = inert("the stream of KV cache events", 0)
     attention_dp_events_gather_period_ms: int = inert("attention data parallelism", 5)
     kv_cache_event_hash_algo: str = inert("the stream of KV cache events", "auto")
-    kv_events_config: Any = inert("the stream of KV cache events", None)
     max_attention_window: list[int] | None = inert("a sliding attention window", None)
     sink_token_length: int | None = inert("attention to sink tokens", None)
     cross_kv_cache_fraction: float | None = inert("a cross-attention cache", None)
@@ -204,10 +152,24 @@ class KvCacheConfig(StrictModel):
     mamba_state_cache_interval: int = inert("state of hybrid models", 256)
     mamba_state_config: Any = inert("state of hybrid models", None)
 
+    @property
+    def events_kept(self) -> int:
+        """Most events that wait for their reader; 0 where none are made."""
+        stream = self.kv_events_config
+        if stream is not None and stream.active:
+            return max(stream.max_queue_size, self.event_buffer_max_size)
+        return self.event_buffer_max_size
+
     @field_validator("dtype", mode="before")
     @classmethod
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _strict_needs_reuse(self) -> KvCacheConfig:
+        if self.strict_reuse and not self.enable_block_reuse:
+            raise RequestError("needs enable_block_reuse, which is off", part="strict_reuse")
+        return self
 
     @field_validator("tokens_per_block")
     @classmethod
@@ -263,6 +225,9 @@ class SchedulerConfig(StrictModel):
         "another chunking policy than FIRST_COME_FIRST_SERVED", None, "FIRST_COME_FIRST_SERVED"
     )
     waiting_queue_policy: str | None = inert("another queue policy than fcfs", None, "fcfs")
+    enable_prefix_aware_scheduling: bool = inert(
+        "scheduling that does not know which prompts begin alike", True
+    )
 
 
 class EngineConfig(StrictModel):
@@ -277,6 +242,12 @@ class EngineConfig(StrictModel):
         ge=2,
         description="Seconds without a turn of the engine's loop after which it counts as stuck "
         "and is killed. A turn takes as long as a step.",
+    )
+    silence_seconds: float = Field(
+        20.0,
+        ge=2,
+        description="Seconds without a sign of life of the engine's process, which gives one every "
+        "second however long a step takes, after which it counts as stuck and is killed.",
     )
     load_seconds: float = Field(
         1800.0,
@@ -300,6 +271,74 @@ class EngineConfig(StrictModel):
     )
 
 
+class CudaGraphConfig(StrictModel):
+    """CUDA graphs of steps with one token a request; no effect on the CPU."""
+
+    batch_sizes: list[Annotated[int, Field(ge=1)]] | None = Field(
+        None,
+        description="Batch sizes that are captured; a batch is filled up to the next. None: the "
+        "powers of two up to max_batch_size.",
+    )
+    max_batch_size: int = Field(
+        0, ge=0, description="Largest size where batch_sizes is None; 0 takes 64."
+    )
+
+    enable_padding: bool = inert("graphs for batches of a captured size alone", True)
+
+    def sizes(self, most: int) -> tuple[int, ...]:
+        """The sizes to capture, ascending.
+
+        Args:
+            most: Most requests in a step: larger sizes are left out.
+        """
+        wanted = self.batch_sizes
+        if wanted is None:
+            largest = min(self.max_batch_size or DEFAULT_GRAPH_BATCH, most)
+            wanted = [1 << power for power in range(largest.bit_length())] + [largest]
+        return tuple(sorted({size for size in wanted if size <= most}))
+
+
+class NGramDecodingConfig(StrictModel):
+    """Speculative decoding by prompt lookup: what followed the last tokens before is guessed.
+
+    The answer is the one without it: a guess counts as far as the model would have chosen it.
+    """
+
+    decoding_type: Literal["NGram"] = Field("NGram", description="The one kind there is.")
+    max_draft_len: int = Field(ge=1, le=128, description="Most tokens guessed in a step.")
+    max_matching_ngram_size: int = Field(
+        2, ge=1, le=64, description="Most last tokens of prompt and answer that are looked up."
+    )
+    is_keep_all: bool = Field(True, description="Accepted for compatibility, says nothing.")
+    is_use_oldest: bool = Field(
+        True,
+        description="Accepted for compatibility: the newest place counts that is followed by "
+        "max_draft_len tokens.",
+    )
+    is_public_pool: bool = Field(
+        True,
+        description="Accepted for compatibility: only the request's own tokens are looked at, as "
+        "those of others would tell about them.",
+    )
+
+
+class LoraConfig(StrictModel):
+    """Adapters that requests name, beside those of the checkpoint itself."""
+
+    max_lora_rank: int = Field(64, ge=1, description="Highest rank of an adapter that is loaded.")
+    max_loras: int = Field(
+        16,
+        ge=0,
+        description="Most adapters that are loaded at a time. Those of equal content are one.",
+    )
+
+    lora_dir: list[str] = inert("loading adapters at start (name them by request)", [])
+    lora_ckpt_source: str = inert("another adapter format than PEFT's", "hf")
+    lora_target_modules: list[str] = inert("choosing layers (the adapter says them)", [])
+    trtllm_modules_to_hf_modules: Any = inert("renaming layers of adapters", None, {})
+    max_cpu_loras: int | None = inert("keeping adapters in host memory", None)
+
+
 def _none_is_default(value: Any) -> Any:
     return {} if value is None else value
 
@@ -314,11 +353,21 @@ class LlmArgs(StrictModel):
     trust_remote_code: bool = Field(
         False, description="Accepted for compatibility: code in a checkpoint is never executed."
     )
+    custom_module_dirs: list[str] = Field(
+        [],
+        description="Folders of Python packages that register model families of their own when "
+        "they are imported (docs/supported-models.md).",
+    )
     dtype: ModelDtype = Field(
         "auto", description="Type of the weights and activations; auto takes the checkpoint's."
     )
     device: DeviceName = Field(
         "auto", description="Where the model runs; auto takes CUDA if there is a device."
+    )
+    attn_backend: AttentionName = Field(
+        "auto",
+        description="Who computes attention: triton reads block tables on a CUDA device; sdpa runs "
+        "everywhere, one call a sequence. auto takes the first that runs.",
     )
     max_batch_size: int = Field(2048, ge=1, description="Most requests in one step.")
     max_num_tokens: int = Field(8192, ge=1, description="Most tokens in one step.")
@@ -332,12 +381,28 @@ class LlmArgs(StrictModel):
         ge=1,
         description="Most requests waiting to start; more are refused (HTTP 429). None: no bound.",
     )
+    max_beam_width: int | None = Field(
+        None,
+        ge=1,
+        description="Most beams of a search; more are refused, and 1 refuses use_beam_search. "
+        "None: as many as max_batch_size and the KV cache hold.",
+    )
     enable_chunked_prefill: bool = Field(
         False,
         description="Split prompts longer than what max_num_tokens leaves over several steps.",
     )
+    disable_overlap_scheduler: bool = Field(
+        True,
+        description="If false, the next step is prepared while the current one computes, in a "
+        "thread of its own; answers are the same.",
+    )
     chat_template: str | None = Field(
         None, description="Chat template, as a path or as Jinja text; the tokenizer's by default."
+    )
+    otlp_traces_endpoint: str | None = Field(
+        None,
+        description="Where trtllm-serve sends OpenTelemetry traces of requests (OTLP over HTTP), "
+        "for example http://localhost:4318. Needs the extra [otel].",
     )
     kv_cache_config: Annotated[KvCacheConfig, BeforeValidator(_none_is_default)] = Field(
         default_factory=KvCacheConfig, description="The KV cache and its reuse."
@@ -347,6 +412,16 @@ class LlmArgs(StrictModel):
     )
     scheduler_config: Annotated[SchedulerConfig, BeforeValidator(_none_is_default)] = Field(
         default_factory=SchedulerConfig, description="Which requests run in a step."
+    )
+    cuda_graph_config: CudaGraphConfig | None = Field(
+        default_factory=CudaGraphConfig,
+        description="CUDA graphs of steps with one token a request; None runs kernel by kernel.",
+    )
+    lora_config: Annotated[LoraConfig, BeforeValidator(_none_is_default)] = Field(
+        default_factory=LoraConfig, description="Adapters that requests name."
+    )
+    speculative_config: NGramDecodingConfig | None = Field(
+        None, description="Guess tokens by prompt lookup; None guesses none."
     )
     engine_config: Annotated[EngineConfig, BeforeValidator(_none_is_default)] = Field(
         default_factory=EngineConfig, description="The engine's process."
@@ -362,55 +437,30 @@ class LlmArgs(StrictModel):
     context_parallel_size: int = inert("context parallelism", 1)
     moe_expert_parallel_size: int | None = inert("expert parallelism", None, 1)
     enable_attention_dp: bool = inert("attention data parallelism", False)
-    max_beam_width: int = inert("beam search", 1)
     enable_iter_perf_stats: bool = inert("switching iteration statistics off", True)
     return_perf_metrics: bool = inert("per-request performance metrics", False)
     perf_metrics_max_requests: int = inert("per-request performance metrics", 0)
     num_postprocess_workers: int = inert("postprocessing in other processes", 0)
     reasoning_parser: str | None = inert("parsing of reasoning", None)
-    otlp_traces_endpoint: str | None = inert("tracing", None)
     checkpoint_format: str | None = inert("another checkpoint format than HF", None, "HF")
     env_overrides: dict[str, str] | None = inert("setting environment variables", None)
     encode_only: bool = inert("running an encoder alone", False)
+
+    @model_validator(mode="after")
+    def _check_events_name_no_secrets(self) -> LlmArgs:
+        events = self.kv_cache_config.events_kept > 0
+        if events and self.multimodal_config.hash_algorithm == "xxh3_128":
+            raise ValueError(
+                "kv_cache_config.event_buffer_max_size: events tell identities of media, and those "
+                "of multimodal_config.hash_algorithm xxh3_128 must not leave the process; take "
+                "blake3"
+            )
+        return self
 
     @field_validator("model", mode="before")
     @classmethod
     def _path_as_text(cls, value: Any) -> Any:
         return os.fspath(value) if isinstance(value, os.PathLike) else value
-
-
-def describe_errors(error: ValidationError) -> list[tuple[str, str]]:
-    """Says what is wrong in words for users: ``(field path, reason)`` for each mistake.
-
-    Args:
-        error: What pydantic raised, also for a request body.
-    """
-    return [describe_mistake(item) for item in error.errors()]
-
-
-def field_path(location: Sequence[int | str]) -> str:
-    """Writes a location as users write it, for example ``messages[0].content``."""
-    path = ""
-    for step in location:
-        # Pydantic also names the member of a union that it tried; that is no part of the input.
-        if isinstance(step, str) and re.fullmatch(r"str|int|list\[.*\]", step):
-            continue
-        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
-    return path
-
-
-def describe_mistake(item: Mapping[str, Any]) -> tuple[str, str]:
-    """Says what is wrong in one of pydantic's error items: ``(field path, reason)``."""
-    path = field_path(item["loc"])
-    cause = item.get("ctx", {}).get("error")
-    if isinstance(cause, RequestError) and cause.part is not None:
-        return (f"{path}.{cause.part}" if path else cause.part), cause.message
-    if item["type"] == "extra_forbidden":
-        return path, "unknown field"
-    if item["type"] == "missing":
-        return path, "missing"
-    reason = item["msg"].removeprefix("Value error, ")
-    return path, reason.removeprefix(f"{item['loc'][-1]}: " if item["loc"] else "")
 
 
 def refuse_disaggregated(environment: Mapping[str, str] | None = None) -> None:

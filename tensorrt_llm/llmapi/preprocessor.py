@@ -9,11 +9,13 @@ methods may be called from several threads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from tensorrt_llm.errors import MediaError, RequestError
 from tensorrt_llm.inputs.chat_template import MediaPart, TextPart, render_chat
+from tensorrt_llm.inputs.chat_tools import place_tools, refuse_special_tokens
 from tensorrt_llm.inputs.data import (
     MediaItem,
     ProcessedPrompt,
@@ -35,11 +37,15 @@ class ChatOptions:
         add_generation_prompt: End the prompt where the answer starts.
         add_special_tokens: Let the tokenizer add its own tokens beside the template's.
         template_kwargs: Further variables of the template.
+        tools: What the model may call, in the form of the OpenAI API.
+        opening: How the answer begins; the prompt ends with it.
     """
 
     add_generation_prompt: bool = True
     add_special_tokens: bool = False
     template_kwargs: Mapping[str, Any] | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    opening: str = ""
 
 
 PROMPT_MEMO_BYTES = 8 * 2**20
@@ -51,6 +57,9 @@ _CHANGING = ("strftime_now", "random")
 
 class Preprocessor:
     """Turns prompts and conversations into processed prompts.
+
+    Attributes:
+        template: The text of the chat template; empty if there is none.
 
     Args:
         processor: The input processor of the model's family.
@@ -74,13 +83,20 @@ class Preprocessor:
         self._chat_template = chat_template
         self._memo = memo
         self._prompts = MediaMemo(PROMPT_MEMO_BYTES)
-        template = str(chat_template or tokenizer.chat_template)
-        self._template_changes = any(name in template for name in _CHANGING)
+        self.template = str(chat_template or tokenizer.chat_template or "")
+        self._template_changes = any(name in self.template for name in _CHANGING)
 
     @property
     def modalities(self) -> tuple[str, ...]:
         """What the model takes beside text."""
         return self._processor.modalities
+
+    @cached_property
+    def special_texts(self) -> tuple[str, ...]:
+        """The texts that stand for special tokens and for media."""
+        added = self._tokenizer.added_tokens_decoder.values()
+        placeholders = [self._processor.placeholder_text(one) for one in self.modalities]
+        return (*(str(token) for token in added if token.special), *placeholders)
 
     @property
     def prompt_memo_stats(self) -> MemoStats:
@@ -171,15 +187,26 @@ class Preprocessor:
         known: TokenizedPrompt | None = None if key is None else self._prompts.get(key)
         if known is not None:
             return known
+        variables = dict(options.template_kwargs or {})
+        for index, message in enumerate(messages):
+            refuse_special_tokens(
+                message.get("tool_calls"), self.special_texts, f"messages[{index}].tool_calls"
+            )
+        if options.tools:
+            refuse_special_tokens(options.tools, self.special_texts, "tools")
+            messages, more = place_tools(self.template, messages, options.tools)
+            variables |= more
         prompt = render_chat(
             self._tokenizer,
             messages,
             self._processor.placeholder_text,
             add_generation_prompt=options.add_generation_prompt,
             chat_template=self._chat_template,
-            template_kwargs=options.template_kwargs,
+            template_kwargs=variables,
             add_special_tokens=options.add_special_tokens,
         )
+        # What the answer begins with is the template's, not a user's: special tokens count in it.
+        prompt = replace(prompt, text=prompt.text + options.opening)
         tokenized = self._processor.tokenize(prompt)
         if key is not None:
             self._prompts.put(key, tokenized, tokenized.nbytes)
@@ -197,6 +224,8 @@ class Preprocessor:
                 options.add_generation_prompt,
                 options.add_special_tokens,
                 _as_seen(dict(options.template_kwargs or {})),
+                _as_seen(list(options.tools)),
+                options.opening,
                 scope=scope,
             )
         except (MediaError, RecursionError):

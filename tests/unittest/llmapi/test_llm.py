@@ -10,10 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
+from support.av_media import video_bytes
+from support.checkpoints import build_checkpoint
 from support.media import RATE, clip, image_bytes, picture, wav_bytes
+from support.prompts import PromptMaker
+from support.reference import ReferenceModel
 
 import tensorrt_llm
 from benchmarks.prefix_model import PrefixModel, scope_of, token_keys
@@ -26,8 +31,10 @@ from tensorrt_llm.errors import (
     UnsupportedModalityError,
 )
 from tensorrt_llm.inputs import processors
+from tensorrt_llm.inputs.media_limits import MediaLimits
 from tensorrt_llm.inputs.multimodal_data import AudioData
 from tensorrt_llm.inputs.processors import TextInputProcessor
+from tensorrt_llm.inputs.video_form import VideoOptions, decode_video
 from tensorrt_llm.llmapi import KvCacheConfig, RequestOutput, llm
 from tensorrt_llm.llmapi.llm import LLM
 from tensorrt_llm.sampling_params import SamplingParams
@@ -176,24 +183,34 @@ def test_awaiting_and_streaming(model: LLM) -> None:
     asyncio.run(play())
 
 
+def test_beams_are_not_streamed(model: LLM) -> None:
+    beams = SamplingParams(max_tokens=4, use_beam_search=True, best_of=2)
+    with pytest.raises(RequestError, match="use_beam_search") as refused:
+        model.generate_async("Hello", beams, streaming=True)
+    assert refused.value.part == "streaming"
+    assert model.generate_async("Hello", beams).result(60).outputs[0].length == 4
+    plain = SamplingParams(max_tokens=4, ignore_eos=True)
+    assert model.generate_async("Hello", plain, streaming=True).result(60).outputs[0].length == 4
+
+
 def test_abort(model: LLM) -> None:
     long = SamplingParams(max_tokens=4000, ignore_eos=True)
     result = model.generate_async("Hello", long)
     next(iter(result))
     result.abort()
-    assert result.result(timeout=30).outputs[0].finish_reason == "cancelled"
+    assert result.result(timeout=60).outputs[0].finish_reason == "cancelled"
     assert result.outputs[0].length < 4000
 
 
 def test_preprocess_runs_nothing_and_its_result_may_be_used_again(model: LLM) -> None:
     ready = model.preprocess(with_media(image=picture(61)))
     assert isinstance(ready.prompt_token_ids, list)
-    model.get_stats()
-    assert model.get_stats() == []
+    model.get_stats(timeout=0)
+    assert model.get_stats(timeout=0) == []
     first, second = ask(model, ready), ask(model, ready)
     assert first.prompt_token_ids == ready.prompt_token_ids
     assert second.cached_tokens == full_repeat(first)
-    assert model.get_stats()
+    assert model.get_stats(timeout=0)
 
 
 @pytest.mark.parametrize(
@@ -224,18 +241,16 @@ def test_wrong_prompts_raise_and_leave_the_model_as_it_was(model, inputs, error,
 
 
 def test_a_wrong_prompt_in_a_list_starts_nothing(model: LLM) -> None:
-    model.get_stats()
+    model.get_stats(timeout=0)
     with pytest.raises(MediaError):
         ask(model, ["Hello", with_media(image="no/such.png")])
-    assert model.get_stats() == []
+    assert model.get_stats(timeout=0) == []
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "lora_request",
         "prompt_adapter_request",
-        "kv_cache_retention_config",
         "disaggregated_params",
         "scheduling_params",
         "conversation_params",
@@ -323,3 +338,56 @@ def test_public_names() -> None:
         assert getattr(tensorrt_llm.llmapi, name) is not None
     with pytest.raises(AttributeError):
         tensorrt_llm.llmapi.frobnicate  # noqa: B018
+
+
+def test_a_video_of_another_family(checkpoint_root: Path, engine_host) -> None:
+    checkpoint = build_checkpoint("qwen2_5_vl", checkpoint_root)
+    text = "<|vision_start|><|video_pad|><|vision_end|> What is it?"
+    data, other = (video_bytes(frames=6, fps=2, pixels=pixels) for pixels in (_noise(1), _noise(2)))
+    chosen = decode_video(data, VideoOptions(), MediaLimits())
+    expected = ReferenceModel(checkpoint).greedy(PromptMaker(checkpoint)(text, chosen), 6)
+    config = KvCacheConfig(max_tokens=16_384)
+    options = {"kv_cache_config": config, "engine_host": engine_host}
+    with LLM(str(checkpoint), max_seq_len=4096, **options) as model:
+        sampling = SamplingParams(max_tokens=6, ignore_eos=True)
+
+        def told(video: Any, **more: Any) -> RequestOutput:
+            given = {"prompt": text, "multi_modal_data": {"video": video}, **more}
+            return ask(model, given, sampling)
+
+        first = told(data)
+        assert first.outputs[0].token_ids == expected.tokens
+        # The same frames, decoded by the caller.
+        assert told(chosen).cached_tokens == full_repeat(first)
+        rows = first.prompt_token_ids.index(model.tokenizer.convert_tokens_to_ids("<|video_pad|>"))
+        assert told(other).cached_tokens == rows
+        fewer = told(data, media_io_kwargs={"video": {"num_frames": 2}})
+        assert fewer.cached_tokens == rows and len(fewer.prompt_token_ids) < len(
+            first.prompt_token_ids
+        )
+
+
+def _noise(seed: int) -> Any:
+    def pixels(number: int, total: int) -> np.ndarray:
+        rng = np.random.default_rng(64 * seed + number)
+        return rng.integers(0, 256, (64, 96, 3), np.uint8)
+
+    return pixels
+
+
+def test_statistics_and_answers_inside_a_running_event_loop(model: LLM) -> None:
+    async def notebook() -> tuple[list[dict], RequestOutput, list[str]]:
+        # A cell of a notebook runs while its loop does: blocking calls have to work there too.
+        whole = ask(model, LEAD + "In a notebook.")
+        texts = [part.outputs[0].text async for part in model.generate_async(LEAD, SHORT)]
+        records = [record async for record in model.get_stats_async(timeout=0.2)]
+        return records, whole, texts
+
+    model.get_stats(timeout=0)
+    records, whole, texts = asyncio.run(notebook())
+    assert whole.finished and texts[-1].startswith(texts[0])
+    assert sum(record["inflightBatchingStats"]["numGenRequests"] for record in records) > 0
+    assert model.get_stats(timeout=0) == []
+    capacity = model.get_kv_cache_capacity()
+    assert capacity["maxNumTokens"] == 16_384
+    assert capacity["maxNumBlocks"] * capacity["tokensPerBlock"] == capacity["maxNumTokens"]

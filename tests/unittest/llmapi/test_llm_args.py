@@ -17,12 +17,9 @@ from tensorrt_llm.llmapi.llm_args import (
     LlmArgs,
     MultimodalConfig,
     SchedulerConfig,
-    StrictModel,
-    describe_errors,
-    field_path,
-    parse_bytes,
     refuse_disaggregated,
 )
+from tensorrt_llm.llmapi.strict_model import StrictModel, describe_errors, field_path, parse_bytes
 
 MODELS = (KvCacheConfig, MultimodalConfig, SchedulerConfig, LlmArgs)
 
@@ -40,7 +37,7 @@ def test_defaults_are_those_of_the_contract() -> None:
     assert args.kv_cache_config.tokens_per_block == 32
     assert args.kv_cache_config.max_tokens is None
     assert (args.max_batch_size, args.max_num_tokens, args.max_seq_len) == (2048, 8192, None)
-    assert args.max_beam_width == 1
+    assert args.max_beam_width is None
     assert args.enable_chunked_prefill is False
     assert args.multimodal_config.hash_algorithm == "blake3"
 
@@ -166,3 +163,26 @@ def test_disaggregated_mode_is_refused_by_name() -> None:
     refuse_disaggregated({"TLLM_MULTIMODAL_DISAGGREGATED": "0"})
     with pytest.raises(NotImplementedError, match="TLLM_MULTIMODAL_DISAGGREGATED=1"):
         refuse_disaggregated({"TLLM_MULTIMODAL_DISAGGREGATED": "1"})
+
+
+def test_secret_identities_are_not_told_in_events() -> None:
+    events = {"event_buffer_max_size": 10}
+    ((_, reason),) = mistakes(
+        kv_cache_config=events, multimodal_config={"hash_algorithm": "xxh3_128"}
+    )
+    assert "event_buffer_max_size" in reason
+    assert "blake3" in reason
+    LlmArgs(model="m", kv_cache_config=events)
+    LlmArgs(model="m", multimodal_config={"hash_algorithm": "xxh3_128"})
+
+
+def test_speculative_decoding_has_one_kind() -> None:
+    chosen = {"decoding_type": "NGram", "max_draft_len": 4, "is_public_pool": False}
+    config = LlmArgs(model="m", speculative_config=chosen).speculative_config
+    assert config is not None
+    assert (config.max_draft_len, config.max_matching_ngram_size) == (4, 2)
+    assert LlmArgs(model="m").speculative_config is None
+    ((path, _),) = mistakes(speculative_config={**chosen, "decoding_type": "Eagle"})
+    assert path == "speculative_config.decoding_type"
+    ((path, reason),) = mistakes(speculative_config={"decoding_type": "NGram"})
+    assert (path, reason) == ("speculative_config.max_draft_len", "missing")
