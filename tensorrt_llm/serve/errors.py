@@ -25,7 +25,7 @@ from tensorrt_llm.errors import (
     QueueFullError,
     RequestError,
 )
-from tensorrt_llm.llmapi.llm_args import describe_errors, describe_mistake
+from tensorrt_llm.llmapi.strict_model import describe_errors, describe_mistake
 from tensorrt_llm.logger import get_logger
 from tensorrt_llm.serve.openai_protocol import ErrorResponse
 
@@ -33,17 +33,24 @@ RETRY_AFTER_SECONDS = 1
 
 _TYPES = {
     400: "BadRequestError",
+    401: "AuthenticationError",
+    403: "PermissionDeniedError",
     404: "NotFoundError",
     405: "MethodNotAllowedError",
     408: "RequestTimeoutError",
     413: "RequestTooLargeError",
     429: "RateLimitError",
+    431: "RequestTooLargeError",
     500: "InternalServerError",
     501: "NotImplementedError",
     503: "ServiceUnavailableError",
 }
 
 _logger = get_logger(__name__)
+
+
+class UnknownIdError(RequestError):
+    """An id that names nothing of whoever asks: HTTP 404."""
 
 
 def error_response(error: Exception) -> Response:
@@ -68,6 +75,9 @@ def describe(error: Exception) -> tuple[ErrorResponse, Mapping[str, str]]:
         return _validation(error), {}
     if isinstance(error, ValidationError):
         return _mistake(describe_errors(error)[0]), {}
+    if isinstance(error, UnknownIdError):
+        body = _body(404, str(error), error.part)
+        return body.model_copy(update={"type": "InvalidRequestError"}), {}
     if isinstance(error, RequestError):
         return _body(400, str(error), error.part), {}
     if isinstance(error, NotImplementedError):

@@ -12,11 +12,17 @@ import asyncio
 import os
 import signal
 import socket
+import ssl
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+
+from tensorrt_llm.serve.heap import settled_objects
+from tensorrt_llm.serve.http_protocol import BoundedHttpProtocol
+from tensorrt_llm.serve.limits import DEFAULT_MAX_HEADER_BYTES
 
 FORCED_EXIT = 128 + signal.SIGINT
 
@@ -32,16 +38,31 @@ class HttpServer(uvicorn.Server):
         stop_engine: Fails the requests that still run. May block; may be called more than once.
         grace_seconds: Time for running requests after the first signal.
         log_level: Level name of uvicorn.
+        max_header_bytes: Most bytes of a header that are waited for.
+        tls: Serve https with it.
     """
 
     def __init__(
-        self, app: FastAPI, stop_engine: Callable[[], None], grace_seconds: int, log_level: str
+        self,
+        app: FastAPI,
+        stop_engine: Callable[[], None],
+        grace_seconds: int,
+        log_level: str,
+        max_header_bytes: int = DEFAULT_MAX_HEADER_BYTES,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 log_level=log_level,
                 timeout_graceful_shutdown=grace_seconds + _FAREWELL_SECONDS,
+                loop="uvloop",
+                # Names, colons and ends of lines count here: the exact limit is the application's.
+                http=partial(  # type: ignore[arg-type]  # a factory serves as well as a class
+                    BoundedHttpProtocol, 2 * max_header_bytes
+                ),
+                ws="none",
+                ssl_context_factory=None if tls is None else lambda _config, _default: tls,
             )
         )
         self._stop_engine = stop_engine
@@ -55,7 +76,8 @@ class HttpServer(uvicorn.Server):
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._signalled)
-        self.run(sockets=sockets)
+        with settled_objects():
+            self.run(sockets=sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Winds down."""

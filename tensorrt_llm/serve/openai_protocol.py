@@ -10,14 +10,16 @@ Ranges of sampling options are checked by ``SamplingParams`` alone, for all door
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from tensorrt_llm.errors import RequestError
 from tensorrt_llm.executor.request import DEFAULT_PRIORITY
-from tensorrt_llm.llmapi.llm_args import StrictModel, inert
+from tensorrt_llm.llmapi.strict_model import StrictModel, inert
 from tensorrt_llm.sampling_params import SamplingParams
+from tensorrt_llm.serve.response_format import ResponseFormat, one_guide
+from tensorrt_llm.serve.tool_protocol import Tool, ToolCallMessage, ToolChoice, check_tools
 
 DEFAULT_COMPLETION_TOKENS = 16
 """Tokens that ``/v1/completions`` generates when the request names no number, as OpenAI's does."""
@@ -30,6 +32,11 @@ _RENDERING_ARGUMENTS = frozenset(
         *("return_dict", "return_assistant_tokens_mask", "tokenizer_kwargs"),
     }
 )
+
+
+def example_of(**body: Any) -> ConfigDict:
+    """Shows a body in the API's description, for who tries it and for what tests it."""
+    return ConfigDict(json_schema_extra={"examples": [body]})
 
 
 class StreamOptions(StrictModel):
@@ -53,10 +60,22 @@ class RequestBody(StrictModel):
         return {k: v for k, v in values.items() if v is not None or k not in known}
 
 
+class LoraField(RequestBody):
+    """An adapter that is loaded, as TensorRT-LLM's requests name it."""
+
+    lora_name: str
+    lora_int_id: int = Field(1, description="Accepted for compatibility, says nothing.")
+    lora_path: str = Field("", description="Empty, or the folder that the name was loaded from.")
+    lora_ckpt_source: Literal["hf"] = "hf"
+
+
 class GenerationFields(RequestBody):
     """Fields that chat and plain completions share."""
 
-    model: str | None = Field(None, description="Ignored: the server serves one model.")
+    model: str | None = Field(
+        None,
+        description="Name of a loaded adapter to answer with; any other name is the model itself.",
+    )
     temperature: float = Field(1.0, description="0 is greedy.")
     top_p: float = Field(1.0, description="Sample among the likeliest tokens of this probability.")
     top_k: int = Field(0, description="Sample among the k likeliest tokens; 0 means all.")
@@ -84,21 +103,62 @@ class GenerationFields(RequestBody):
         None, description="Ignored: blocks are shared by content; see cache_salt."
     )
 
-    n: int = inert("more than one answer a request", 1)
-    best_of: int = inert("more than one answer a request", 1)
-    use_beam_search: bool = inert("beam search", False)
-    length_penalty: float = inert("beam search", 1.0)
-    early_stopping: bool = inert("beam search", False)
-    frequency_penalty: float = inert("a frequency penalty", 0.0)
-    presence_penalty: float = inert("a presence penalty", 0.0)
-    repetition_penalty: float = inert("a repetition penalty", 1.0)
-    logit_bias: dict[str, float] | None = inert("a logit bias", None, {})
-    min_p: float = inert("min_p sampling", 0.0)
-    min_tokens: int = inert("a least number of tokens", 0)
+    n: int = Field(1, description="Number of answers. The prompt is computed once for all.")
+    best_of: int | None = Field(
+        None, description="Generate so many and give the n likeliest; n by default. Not streamed."
+    )
+    frequency_penalty: float = Field(
+        0.0, description="Taken from the logits of tokens each time they are in the answer."
+    )
+    presence_penalty: float = Field(
+        0.0, description="Taken from the logits of tokens that are in the answer."
+    )
+    repetition_penalty: float = Field(
+        1.0, description="Divides the logits of tokens that prompt or answer have."
+    )
+    logit_bias: dict[int, float] | None = Field(
+        None, description="Added to the logits of tokens, by token id."
+    )
+    min_p: float = Field(
+        0.0, description="Sample among tokens this many times as likely as the likeliest."
+    )
+    min_tokens: int = Field(0, description="Least number of tokens before an answer may end.")
+    bad: str | list[str] | None = Field(None, description="Text or texts that must not come.")
+    bad_token_ids: list[int] | None = Field(None, description="Tokens that must not come.")
+    prompt_logprobs: int | None = Field(
+        None,
+        description="Report the log-probability of each prompt token but the first, and so many "
+        "likeliest tokens at its place. The prompt is computed anew. Not streamed.",
+    )
+    response_format: ResponseFormat | None = Field(
+        None, description="What the answer has to be, JSON for example."
+    )
+    guided_json: dict[str, Any] | bool | str | None = Field(
+        None, description="A JSON schema that the answer follows."
+    )
+    guided_regex: str | None = Field(
+        None, description="A regular expression that the whole answer matches."
+    )
+    guided_grammar: str | None = Field(
+        None, description="A grammar (Lark, or with ::=) that the answer follows."
+    )
+    guided_choice: list[str] | None = Field(None, description="Texts of which the answer is one.")
+
+    use_beam_search: bool = Field(
+        False, description="Search for the likeliest answers with best_of beams. Not streamed."
+    )
+    length_penalty: float = Field(
+        1.0,
+        description="A beam search divides the score of an answer by its length to this power.",
+    )
+    early_stopping: bool | Literal["never"] = Field(
+        False, description="Whether a beam search stops once it has best_of whole answers."
+    )
     truncate_prompt_tokens: int | None = inert("truncation of prompts", None)
     spaces_between_special_tokens: bool = inert("joining of special tokens", True)
-    response_format: dict[str, Any] | None = inert("structured output", None, {"type": "text"})
-    lora_request: Any = inert("an adapter a request", None)
+    lora_request: LoraField | None = Field(
+        None, description="A loaded adapter to answer with, where model does not name it."
+    )
     conversation_params: Any = inert("conversation routing", None)
     disaggregated_params: Any = Field(None, description="Not available in this release.")
 
@@ -106,6 +166,17 @@ class GenerationFields(RequestBody):
     def _check_together(self) -> GenerationFields:
         if self.stream_options is not None and not self.stream:
             raise RequestError("only with stream set", part="stream_options")
+        if self.stream and self.use_beam_search:
+            raise RequestError(
+                "the answers of a beam search are known at the end; not streamed",
+                part="use_beam_search",
+            )
+        if self.stream and self.best_of is not None and self.best_of > self.n:
+            raise RequestError(
+                "the best answers are known at the end; not streamed", part="best_of"
+            )
+        if self.stream and self.prompt_logprobs is not None:
+            raise RequestError("not streamed", part="prompt_logprobs")
         return self
 
     @field_validator("cache_salt")
@@ -139,6 +210,29 @@ class GenerationFields(RequestBody):
             stop_token_ids=self.stop_token_ids,
             ignore_eos=self.ignore_eos,
             skip_special_tokens=self.skip_special_tokens,
+            min_p=self.min_p or None,
+            repetition_penalty=self.repetition_penalty,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+            logit_bias=self.logit_bias,
+            bad=self.bad or None,
+            bad_token_ids=self.bad_token_ids,
+            min_tokens=self.min_tokens,
+            prompt_logprobs=self.prompt_logprobs,
+            n=self.n,
+            best_of=self.best_of,
+            use_beam_search=self.use_beam_search,
+            length_penalty=self.length_penalty,
+            early_stopping=self.early_stopping,
+            guided_decoding=one_guide(
+                self.response_format,
+                {
+                    "json": self.guided_json,
+                    "regex": self.guided_regex,
+                    "grammar": self.guided_grammar,
+                    "choice": self.guided_choice,
+                },
+            ),
             **more,
         )
 
@@ -146,10 +240,14 @@ class GenerationFields(RequestBody):
 class ChatCompletionRequest(GenerationFields):
     """Body of ``POST /v1/chat/completions``."""
 
+    model_config = example_of(
+        messages=[{"role": "user", "content": [{"type": "text", "text": "Hello."}]}], max_tokens=8
+    )
+
     messages: list[dict[str, Any]] = Field(
         min_length=1,
         description="The conversation. Content is text or a list of parts: text, image_url, "
-        "input_image, audio_url, input_audio; each media part may carry a uuid.",
+        "input_image, audio_url, input_audio, video_url; each media part may carry a uuid.",
     )
     max_tokens: int | None = Field(None, description="Most tokens of the answer.")
     max_completion_tokens: int | None = Field(None, description="Newer name of max_tokens.")
@@ -171,14 +269,21 @@ class ChatCompletionRequest(GenerationFields):
         None, description="Options for decoding media, by modality: image, audio or video."
     )
 
+    tools: list[Tool] = Field(
+        default_factory=list, description="Functions that the model may ask for."
+    )
+    tool_choice: ToolChoice | None = Field(
+        None,
+        description="none: the model is not told of the tools; auto (default): it calls what it "
+        "likes; required, or one tool by name: its answer begins as a call.",
+    )
+    parallel_tool_calls: bool = Field(True, description="False: at most one call an answer.")
+
     chat_template: str | None = inert("a chat template in a request", None)
     documents: Any = inert("documents for the chat template", None, [])
     prompt_token_ids: Any = inert("token ids in a chat request", None)
-    tools: Any = inert("tool use", None, [])
-    tool_choice: Any = inert("tool use", None, "none", "auto")
-    functions: Any = inert("tool use", None, [])
-    function_call: Any = inert("tool use", None, "none", "auto")
-    parallel_tool_calls: bool | None = inert("tool use", None, True, False)
+    functions: Any = inert("the older form of tool use", None, [])
+    function_call: Any = inert("the older form of tool use", None, "none", "auto")
     modalities: list[str] | None = inert("answers other than text", None, ["text"])
     audio: Any = inert("answers other than text", None)
     prediction: Any = inert("predicted output", None)
@@ -202,6 +307,11 @@ class ChatCompletionRequest(GenerationFields):
             raise RequestError("only with logprobs set", part="top_logprobs")
         return self
 
+    @model_validator(mode="after")
+    def _check_tools(self) -> ChatCompletionRequest:
+        check_tools(self.tools, self.tool_choice)
+        return self
+
     def sampling_params(self) -> SamplingParams:
         """The sampling options as the engine takes them.
 
@@ -218,6 +328,8 @@ class ChatCompletionRequest(GenerationFields):
 
 class CompletionRequest(GenerationFields):
     """Body of ``POST /v1/completions``."""
+
+    model_config = example_of(prompt="Once upon a time", max_tokens=8)
 
     prompt: str | list[int] | list[str] | list[list[int]] = Field(
         description="Text or token ids, or a list of either for several answers."
@@ -269,11 +381,15 @@ class PromptTokensDetails(Answer):
         cached_tokens: Found in the KV cache.
         image_tokens: Rows of images; absent without images.
         audio_tokens: Rows of audio; absent without audio.
+        video_tokens: Rows of video, its sound included; absent without video.
+        unshared_tokens: Never shared with another request, by the reason; absent where all can be.
     """
 
     cached_tokens: int
     image_tokens: int | None = None
     audio_tokens: int | None = None
+    video_tokens: int | None = None
+    unshared_tokens: dict[str, int] | None = None
 
 
 class Usage(Answer):
@@ -305,11 +421,30 @@ class ChatLogprobs(Answer):
     content: list[ChatLogprob]
 
 
+class PromptLogprob(Answer):
+    """How likely a token is at a place of the prompt.
+
+    Attributes:
+        logprob: Its natural-log probability, given all tokens before it.
+        rank: Its place among all tokens there, likeliest first, from 1.
+        decoded_token: Its text.
+    """
+
+    logprob: float
+    rank: int
+    decoded_token: str
+
+
+PromptLogprobs: TypeAlias = list[dict[int, PromptLogprob] | None]
+"""One a prompt token, by token id: the prompt's own and the likeliest; null for the first token."""
+
+
 class ChatMessage(Answer):
     """The answer of a chat."""
 
     role: Literal["assistant"]
-    content: str
+    content: str | None
+    tool_calls: list[ToolCallMessage] | None = None
 
 
 class ChatChoice(Answer):
@@ -331,6 +466,7 @@ class ChatCompletionResponse(Answer):
     model: str
     choices: list[ChatChoice]
     usage: Usage
+    prompt_logprobs: PromptLogprobs | None = None
 
 
 class ChatDelta(Answer):
@@ -338,6 +474,7 @@ class ChatDelta(Answer):
 
     role: Literal["assistant"] | None = None
     content: str | None = None
+    tool_calls: list[ToolCallMessage] | None = None
 
 
 class ChatChunkChoice(Answer):
@@ -378,6 +515,7 @@ class CompletionChoice(Answer):
     logprobs: CompletionLogprobs | None
     finish_reason: str | None
     stop_reason: int | str | None = None
+    prompt_logprobs: PromptLogprobs | None = None
 
 
 class CompletionResponse(Answer):
@@ -399,6 +537,7 @@ class ModelCard(Answer):
     created: int
     owned_by: str
     max_model_len: int
+    parent: str | None = None
 
 
 class ModelList(Answer):

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from tensorrt_llm.executor.result import CompletionOutput, GenerationResult, TokenLogprobs
 from tensorrt_llm.serve.openai_protocol import (
@@ -24,28 +28,44 @@ from tensorrt_llm.serve.openai_protocol import (
     CompletionChoice,
     CompletionLogprobs,
     CompletionResponse,
+    PromptLogprobs,
     PromptTokensDetails,
     TopLogprob,
     Usage,
 )
+from tensorrt_llm.serve.prompt_logprobs import prompt_entries
+from tensorrt_llm.serve.tool_calls import CallReader, ToolCall, ToolSyntax
+from tensorrt_llm.serve.tool_protocol import FunctionCall, ToolCallMessage
+
+# Made once: a call of json.dumps that asks for this makes one of its own.
+_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 def usage_of(results: Sequence[GenerationResult]) -> Usage:
     """Counts the tokens of one or more results."""
     prompt = sum(len(result.request.prompt) for result in results)
-    completion = sum(result.outputs[0].length for result in results)
-    rows: dict[str, int] = {}
+    completion = sum(result.num_generated for result in results)
+    details: dict[str, Any] = {}
+    unshared: Counter[str] = Counter()
     for result in results:
+        unshared.update(result.unshared_tokens)
         for item in result.request.prompt.items:
             name = f"{item.modality}_tokens"
-            rows[name] = rows.get(name, 0) + item.num_rows
+            details[name] = details.get(name, 0) + item.num_rows
+    if unshared:
+        details["unshared_tokens"] = dict(unshared)
     cached = sum(result.cached_tokens for result in results)
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=completion,
         total_tokens=prompt + completion,
-        prompt_tokens_details=PromptTokensDetails(cached_tokens=cached, **rows),
+        prompt_tokens_details=PromptTokensDetails(cached_tokens=cached, **details),
     )
+
+
+def _outputs(results: Sequence[GenerationResult]) -> list[CompletionOutput]:
+    """All answers to the first prompt, then to the next."""
+    return [output for result in results for output in result.outputs]
 
 
 def _ending(output: CompletionOutput) -> dict[str, Any]:
@@ -53,6 +73,38 @@ def _ending(output: CompletionOutput) -> dict[str, Any]:
     if output.finish_reason is None:
         return {"finish_reason": None}
     return {"finish_reason": output.finish_reason, "stop_reason": output.stop_reason}
+
+
+def _tools_finish(output: CompletionOutput, called: bool) -> str | None:
+    """Why an answer ended, told to who acts on calls."""
+    return "tool_calls" if called and output.finish_reason == "stop" else output.finish_reason
+
+
+def _call(call: ToolCall, **index: int) -> ToolCallMessage:
+    return ToolCallMessage(
+        **index,
+        id=f"call_{uuid.uuid4().hex[:24]}",
+        type="function",
+        function=FunctionCall(name=call.name, arguments=call.arguments),
+    )
+
+
+@dataclass(frozen=True)
+class WrittenChunk:
+    """A chunk as JSON text already: most of a stream differs in a few letters only.
+
+    Attributes:
+        text: The JSON.
+    """
+
+    text: str
+
+    def to_json(self) -> str:
+        """The JSON text."""
+        return self.text
+
+
+Chunk: TypeAlias = "Answer | WrittenChunk"
 
 
 class AnswerWriter(ABC):
@@ -76,21 +128,33 @@ class AnswerWriter(ABC):
         self._tokenizer = tokenizer
         self._include_usage = include_usage
         self._continuous_usage = continuous_usage
+        self._ended: set[int] = set()
+        # Writes a chunk of nothing but text; None where chunks hold more.
+        self._plain_chunk: Callable[[CompletionOutput], WrittenChunk] | None = None
 
     @abstractmethod
     def response(self, results: Sequence[GenerationResult]) -> Answer:
         """The whole answer."""
 
-    def opening(self, result: GenerationResult) -> Answer | None:
-        """The chunk before the first token, if there is one."""
-        return None
+    def opening(self, result: GenerationResult) -> list[Answer]:
+        """The chunks before the first token, if there are any."""
+        return []
 
-    def update(self, result: GenerationResult) -> Answer | None:
-        """The chunk for what the latest update added; None if there is nothing to tell."""
-        output = result.outputs[0]
-        if not (output.text_diff or output.logprobs_diff or output.finish_reason):
-            return None
-        return self._chunk([self._added(output)], self._usage_so_far(result))
+    def update(self, result: GenerationResult) -> list[Chunk]:
+        """The chunks for what the latest update added, one for each answer it added to."""
+        chunks: list[Chunk] = []
+        for output in result.outputs:
+            ends = output.finish_reason is not None and output.index not in self._ended
+            plain = output.finish_reason is None and output.logprobs is None
+            if plain and output.text_diff and self._plain_chunk is not None:
+                chunks.append(self._plain_chunk(output))
+            elif output.text_diff or output.logprobs_diff or ends:
+                added = self._added(output)
+                if added is not None:
+                    chunks.append(self._chunk([added], self._usage_so_far(result)))
+            if ends:
+                self._ended.add(output.index)
+        return chunks
 
     def closing(self, result: GenerationResult) -> Answer | None:
         """The chunk after the last token, if the request asked for usage."""
@@ -98,7 +162,7 @@ class AnswerWriter(ABC):
 
     @abstractmethod
     def _added(self, output: CompletionOutput) -> Any:
-        """What the latest update added to an answer."""
+        """What the latest update added to an answer; None if there is nothing to tell."""
 
     @abstractmethod
     def _chunk(self, choices: list[Any], usage: Mapping[str, Usage]) -> Answer:
@@ -106,6 +170,11 @@ class AnswerWriter(ABC):
 
     def _usage_so_far(self, result: GenerationResult) -> dict[str, Usage]:
         return {"usage": usage_of([result])} if self._continuous_usage else {}
+
+    def _prompt_logprobs(self, result: GenerationResult) -> dict[str, PromptLogprobs]:
+        """Of one prompt; stands only where it was asked for."""
+        scores = result.outputs[0].prompt_logprobs
+        return {} if scores is None else {"prompt_logprobs": prompt_entries(scores, self._spell)}
 
     def _spell(self, token_id: int) -> str:
         return self._tokenizer.decode([token_id], skip_special_tokens=False)
@@ -116,17 +185,34 @@ class ChatWriter(AnswerWriter):
 
     prefix = "chatcmpl"
 
+    def __init__(
+        self,
+        model: str,
+        tokenizer: Any,
+        *,
+        include_usage: bool,
+        continuous_usage: bool,
+        tools: ToolSyntax | None = None,
+    ) -> None:
+        super().__init__(
+            model, tokenizer, include_usage=include_usage, continuous_usage=continuous_usage
+        )
+        self._tools = tools
+        self._readers: dict[int, CallReader] = {}
+        if tools is None and not continuous_usage:
+            self._plain_chunk = self._text_chunk
+
     def response(self, results: Sequence[GenerationResult]) -> Answer:
         """The whole answer."""
         choices = []
-        for index, result in enumerate(results):
-            output = result.outputs[0]
+        for index, output in enumerate(_outputs(results)):
+            message = self._message(output.text)
             choices.append(
                 ChatChoice(
                     index=index,
-                    message=ChatMessage(role="assistant", content=output.text),
+                    message=message,
                     logprobs=self._logprobs(output.logprobs),
-                    finish_reason=output.finish_reason,
+                    finish_reason=_tools_finish(output, message.tool_calls is not None),
                     stop_reason=output.stop_reason,
                 )
             )
@@ -137,25 +223,82 @@ class ChatWriter(AnswerWriter):
             model=self._model,
             choices=choices,
             usage=usage_of(results),
+            **self._prompt_logprobs(results[0]),
         )
 
-    def opening(self, result: GenerationResult) -> Answer | None:
-        """The chunk that names the role."""
-        choice = ChatChunkChoice(
-            index=0,
-            delta=ChatDelta(role="assistant", content=""),
-            logprobs=None,
-            finish_reason=None,
-        )
-        return self._chunk([choice], self._usage_so_far(result))
+    def opening(self, result: GenerationResult) -> list[Answer]:
+        """The chunks that name the role."""
+        return [
+            self._chunk(
+                [
+                    ChatChunkChoice(
+                        index=output.index,
+                        delta=ChatDelta(role="assistant", content=""),
+                        logprobs=None,
+                        finish_reason=None,
+                    )
+                ],
+                self._usage_so_far(result),
+            )
+            for output in result.outputs
+        ]
 
-    def _added(self, output: CompletionOutput) -> ChatChunkChoice:
-        return ChatChunkChoice(
-            index=0,
-            delta=ChatDelta(content=output.text_diff) if output.text_diff else ChatDelta(),
-            logprobs=self._logprobs(output.logprobs_diff),
-            **_ending(output),
+    @cached_property
+    def _around_text(self) -> tuple[str, str, str]:
+        """A chunk of text, cut where the answer's number and its text stand."""
+        delta = ChatDelta(content="")
+        choice = ChatChunkChoice(index=0, delta=delta, logprobs=None, finish_reason=None)
+        whole = self._chunk([choice], {}).to_json()
+        # From the end, where nothing is the model's name.
+        head, index, rest = whole.rpartition('"index":0')
+        before, _, behind = rest.partition('""')
+        return f"{head}{index[:-1]}", before, behind
+
+    def _text_chunk(self, output: CompletionOutput) -> WrittenChunk:
+        head, middle, tail = self._around_text
+        text = _JSON.encode(output.text_diff)
+        return WrittenChunk(f"{head}{output.index}{middle}{text}{tail}")
+
+    def _message(self, text: str) -> ChatMessage:
+        if self._tools is None:
+            return ChatMessage(role="assistant", content=text)
+        content, calls = self._tools.read(text)
+        if not calls:
+            return ChatMessage(role="assistant", content=content)
+        return ChatMessage(
+            role="assistant", content=content or None, tool_calls=[_call(call) for call in calls]
         )
+
+    def _added(self, output: CompletionOutput) -> ChatChunkChoice | None:
+        delta, called = self._delta(output)
+        logprobs = self._logprobs(output.logprobs_diff)
+        if not (delta.model_fields_set or output.logprobs_diff or output.finish_reason):
+            return None
+        ending = _ending(output)
+        if output.finish_reason is not None:
+            ending["finish_reason"] = _tools_finish(output, called)
+        return ChatChunkChoice(index=output.index, delta=delta, logprobs=logprobs, **ending)
+
+    def _delta(self, output: CompletionOutput) -> tuple[ChatDelta, bool]:
+        """What is new, and whether tools have been called so far."""
+        if self._tools is None:
+            text = output.text_diff
+            return (ChatDelta(content=text) if text else ChatDelta()), False
+        reader = self._readers.setdefault(output.index, self._tools.reader())
+        before = reader.calls
+        found = reader.feed(output.text_diff)
+        if output.finish_reason is not None:
+            found += reader.finish()
+        fields: dict[str, Any] = {}
+        text = "".join(one for one in found if isinstance(one, str))
+        calls = [one for one in found if isinstance(one, ToolCall)]
+        if text:
+            fields["content"] = text
+        if calls:
+            fields["tool_calls"] = [
+                _call(call, index=index) for index, call in enumerate(calls, before)
+            ]
+        return ChatDelta(**fields), reader.calls > 0
 
     def _chunk(self, choices: list[ChatChunkChoice], usage: Mapping[str, Usage]) -> Answer:
         return ChatCompletionChunk(
@@ -201,30 +344,35 @@ class CompletionWriter(AnswerWriter):
         super().__init__(
             model, tokenizer, include_usage=include_usage, continuous_usage=continuous_usage
         )
-        self._offset = 0
+        self._offsets: dict[int, int] = {}
 
     def response(self, results: Sequence[GenerationResult]) -> Answer:
         """The whole answer."""
-        choices = []
-        for index, result in enumerate(results):
-            output = result.outputs[0]
-            self._offset = 0
+        choices: list[CompletionChoice] = []
+        answers = [
+            (output, of_prompt)
+            for result in results
+            for of_prompt in [self._prompt_logprobs(result)]
+            for output in result.outputs
+        ]
+        for index, (output, of_prompt) in enumerate(answers):
             choices.append(
                 CompletionChoice(
                     index=index,
                     text=output.text,
-                    logprobs=self._logprobs(output.logprobs),
+                    logprobs=self._logprobs(output.logprobs, index),
                     finish_reason=output.finish_reason,
                     stop_reason=output.stop_reason,
+                    **of_prompt,
                 )
             )
         return self._chunk(choices, {"usage": usage_of(results)})
 
     def _added(self, output: CompletionOutput) -> CompletionChoice:
         return CompletionChoice(
-            index=0,
+            index=output.index,
             text=output.text_diff,
-            logprobs=self._logprobs(output.logprobs_diff),
+            logprobs=self._logprobs(output.logprobs_diff, output.index),
             **_ending(output),
         )
 
@@ -238,14 +386,17 @@ class CompletionWriter(AnswerWriter):
             **usage,
         )
 
-    def _logprobs(self, logprobs: Sequence[TokenLogprobs] | None) -> CompletionLogprobs | None:
+    def _logprobs(
+        self, logprobs: Sequence[TokenLogprobs] | None, index: int
+    ) -> CompletionLogprobs | None:
         if logprobs is None:
             return None
         tokens = [self._spell(entry.token_id) for entry in logprobs]
-        offsets = []
+        offsets, offset = [], self._offsets.get(index, 0)
         for token in tokens:
-            offsets.append(self._offset)
-            self._offset += len(token)
+            offsets.append(offset)
+            offset += len(token)
+        self._offsets[index] = offset
         return CompletionLogprobs(
             tokens=tokens,
             token_logprobs=[entry.logprob for entry in logprobs],

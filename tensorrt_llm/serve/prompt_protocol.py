@@ -12,11 +12,18 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from tensorrt_llm.errors import RequestError
-from tensorrt_llm.serve.openai_protocol import Answer, ChatCompletionRequest, RequestBody
+from tensorrt_llm.serve.openai_protocol import (
+    Answer,
+    ChatCompletionRequest,
+    RequestBody,
+    example_of,
+)
 
 
 class TokenizeRequest(RequestBody):
     """Body of ``POST /tokenize``: a text or a conversation."""
+
+    model_config = example_of(prompt="Once upon a time")
 
     model: str | None = Field(None, description="Ignored: the server serves one model.")
     prompt: str | None = Field(None, description="A text. Instead of messages.")
@@ -85,6 +92,8 @@ class TokenizeResponse(Answer):
 class DetokenizeRequest(RequestBody):
     """Body of ``POST /detokenize``."""
 
+    model_config = example_of(tokens=[5, 6, 7])
+
     model: str | None = Field(None, description="Ignored: the server serves one model.")
     tokens: list[int] = Field(description="Token ids.")
 
@@ -121,10 +130,13 @@ class RenderResponse(Answer):
     """Answer of ``POST /v1/chat/completions/render``: what the engine would be asked.
 
     Attributes:
-        model: The served model.
+        model: The served model, or the adapter that the request names.
         token_ids: The prompt, one token for each row of an item.
         features: Its media; null without.
-        cache_salt: The request's, which only requests with the same share blocks with.
+        cache_salt: The request's, behind that of its API key; only requests with the same share
+            blocks.
+        adapter: Identity of that adapter in hexadecimal; null without. Names of equal content have
+            the same, and prompts share blocks only under the same.
         adapter_mode: What the modalities present select in the model; prompts share blocks only
             under the same one.
         tokens_per_block: Tokens that one block of the KV cache holds.
@@ -134,5 +146,6 @@ class RenderResponse(Answer):
     token_ids: list[int]
     features: RenderedMedia | None
     cache_salt: str | None
+    adapter: str | None
     adapter_mode: str
     tokens_per_block: int

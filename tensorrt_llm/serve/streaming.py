@@ -8,7 +8,8 @@ Whatever ends the exchange (the answer, an error, the client), the request leave
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -17,10 +18,12 @@ from starlette.types import Receive, Scope, Send
 
 from tensorrt_llm.executor.result import GenerationResult
 from tensorrt_llm.serve.errors import error_event
-from tensorrt_llm.serve.openai_protocol import Answer
-from tensorrt_llm.serve.postprocess import AnswerWriter
+from tensorrt_llm.serve.postprocess import AnswerWriter, Chunk
 
 _Value = TypeVar("_Value")
+
+# Work that is done by then, as that for a repeat is, costs less than to watch the client would.
+_UNWATCHED_S = 0.02
 
 
 class ClientDisconnectedError(Exception):
@@ -33,18 +36,21 @@ async def while_connected(http: Request, work: Coroutine[Any, Any, _Value]) -> _
     Raises:
         ClientDisconnectedError: If the client went away first.
     """
-    task = asyncio.ensure_future(work)
-    watcher = asyncio.ensure_future(_disconnected(http))
+    futures: list[asyncio.Future[Any]] = [task := asyncio.ensure_future(work)]
     try:
-        await asyncio.wait({task, watcher}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(futures, timeout=_UNWATCHED_S)
         if not task.done():
-            raise ClientDisconnectedError
+            futures.append(asyncio.ensure_future(_disconnected(http)))
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise ClientDisconnectedError
         return task.result()
     finally:
-        unfinished = [future for future in (task, watcher) if not future.done()]
+        unfinished = [future for future in futures if not future.done()]
         for future in unfinished:
             future.cancel()
-        await asyncio.gather(*unfinished, return_exceptions=True)
+        if unfinished:
+            await asyncio.gather(*unfinished, return_exceptions=True)
 
 
 async def whole_answer(
@@ -56,20 +62,38 @@ async def whole_answer(
     finally:
         for result in results:
             result.abort()
-    return Response(writer.response(results).to_json(), media_type="application/json")
+    if results[0].request.sampling_params.prompt_logprobs is None:
+        text = _json(writer, results)
+    else:
+        # Of a long prompt it takes a second; other answers go on.
+        text = await asyncio.to_thread(_json, writer, results)
+    return Response(text, media_type="application/json")
+
+
+def _json(writer: AnswerWriter, results: Sequence[GenerationResult]) -> str:
+    return writer.response(results).to_json()
 
 
 async def streamed_answer(
     http: Request, result: GenerationResult, writer: AnswerWriter
 ) -> Response:
     """Waits for the first update, so that early failures get their status, then streams."""
+    return await streamed_events(http, result, partial(_events, result, writer=writer))
+
+
+async def streamed_events(
+    http: Request,
+    result: GenerationResult,
+    events: Callable[[AsyncIterator[GenerationResult]], AsyncIterator[str]],
+) -> Response:
+    """As ``streamed_answer``, with the events that are made of the updates after the first."""
     updates = aiter(result)
     try:
         await while_connected(http, _first(updates))
     except BaseException:
         result.abort()
         raise
-    return EventStream(_events(result, updates, writer), result)
+    return EventStream(events(updates), result)
 
 
 class EventStream(StreamingResponse):
@@ -94,13 +118,11 @@ async def _events(
     result: GenerationResult, updates: AsyncIterator[GenerationResult], writer: AnswerWriter
 ) -> AsyncIterator[str]:
     try:
-        for answer in (writer.opening(result), writer.update(result)):
-            if answer is not None:
-                yield _event(answer)
+        for chunk in (*writer.opening(result), *writer.update(result)):
+            yield _event(chunk)
         async for _ in updates:
-            answer = writer.update(result)
-            if answer is not None:
-                yield _event(answer)
+            for chunk in writer.update(result):
+                yield _event(chunk)
         answer = writer.closing(result)
         if answer is not None:
             yield _event(answer)
@@ -110,7 +132,7 @@ async def _events(
     yield "data: [DONE]\n\n"
 
 
-def _event(answer: Answer) -> str:
+def _event(answer: Chunk) -> str:
     return f"data: {answer.to_json()}\n\n"
 
 
@@ -120,7 +142,10 @@ async def _disconnected(http: Request) -> None:
 
 
 async def _all(results: Sequence[GenerationResult]) -> None:
-    await asyncio.gather(*(result.aresult() for result in results))
+    if len(results) == 1:
+        await results[0].aresult()
+    else:
+        await asyncio.gather(*(result.aresult() for result in results))
 
 
 async def _first(updates: AsyncIterator[GenerationResult]) -> None:

@@ -24,6 +24,7 @@ class Client:
 
     def __init__(self, llm: LLM, config: ServerConfig) -> None:
         self.llm = llm
+        self.config = config
         self.server = OpenAIServer(llm, config)
         self.app = self.server.app
 
@@ -34,7 +35,7 @@ class Client:
         async def run() -> list[httpx.Response]:
             transport = httpx.ASGITransport(self.app)
             async with httpx.AsyncClient(
-                transport=transport, base_url="http://test", timeout=60
+                transport=transport, base_url="http://localhost", timeout=60
             ) as client:
                 return await asyncio.gather(
                     *(client.request(method, path, **options) for method, path, options in requests)

@@ -11,6 +11,7 @@ import pytest
 from support.asgi_client import (
     Client,
 )
+from support.scripted import SCRIPTS, TEMPLATE, build_scripted
 
 from tensorrt_llm.inputs.media_access import MediaAccess
 from tensorrt_llm.llmapi.llm import LLM
@@ -44,4 +45,11 @@ def client_without_reuse(phi4mm_checkpoint: Path, engine_host) -> Iterator[Clien
         max_seq_len=8192,
         engine_host=engine_host,
     ) as llm:
+        yield Client(llm, ServerConfig("tiny"))
+
+
+@pytest.fixture(scope="package", name="tools")
+def client_of_a_model_that_calls(tmp_path_factory, engine_host) -> Iterator[Client]:
+    folder = build_scripted(tmp_path_factory.mktemp("scripted"), TEMPLATE, SCRIPTS)
+    with LLM(str(folder), kv_cache_config={"max_tokens": 2048}, engine_host=engine_host) as llm:
         yield Client(llm, ServerConfig("tiny"))

@@ -93,13 +93,16 @@ def test_a_wrong_part_is_named(part: object, where: str) -> None:
     ("message", "expected"),
     [
         ({"content": "x"}, "messages[1].role: must be one of"),
-        ({"role": "tool", "content": "x"}, "messages[1].role: must be one of"),
+        ({"role": "function", "content": "x"}, "messages[1].role: must be one of"),
         ({"role": ["user"], "content": "x"}, "messages[1].role: must be one of"),
         ({"role": "user"}, "messages[1].content: must be text or a list"),
         ({"role": "user", "content": []}, "messages[1].content: must be text or a list"),
         ({"role": "user", "content": {"a": 1}}, "messages[1].content: must be text or a list"),
         ({"role": "user", "content": "x", "hue": 1}, "messages[1].hue: unknown field"),
-        ({"role": "assistant", "content": "x", "tool_calls": [{}]}, "messages[1].tool_calls: is"),
+        (
+            {"role": "assistant", "content": "x", "tool_calls": [{}]},
+            "messages[1].tool_calls[0].function",
+        ),
     ],
 )
 def test_a_wrong_message_is_named(message: dict, expected: str) -> None:

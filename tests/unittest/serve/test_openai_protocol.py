@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from tensorrt_llm.errors import RequestError
-from tensorrt_llm.llmapi.llm_args import describe_errors
-from tensorrt_llm.sampling_params import SamplingParams
+from tensorrt_llm.llmapi.strict_model import describe_errors
+from tensorrt_llm.sampling_params import GuidedDecodingParams, SamplingParams
 from tensorrt_llm.serve.openai_protocol import ChatCompletionRequest, CompletionRequest
 
 MESSAGES = [{"role": "user", "content": "x"}]
@@ -41,6 +41,17 @@ def test_sampling_options_reach_the_engine_as_they_are() -> None:
         logprobs=True,
         top_logprobs=5,
         add_special_tokens=True,
+        n=2,
+        best_of=3,
+        min_p=0.1,
+        repetition_penalty=1.1,
+        presence_penalty=0.25,
+        frequency_penalty=-0.5,
+        logit_bias={"5": 1.5},
+        bad="c",
+        bad_token_ids=[8],
+        min_tokens=2,
+        guided_choice=["yes", "no"],
     )
     assert body.sampling_params() == SamplingParams(
         max_tokens=7,
@@ -55,6 +66,40 @@ def test_sampling_options_reach_the_engine_as_they_are() -> None:
         skip_special_tokens=False,
         logprobs=5,
         add_special_tokens=True,
+        n=2,
+        best_of=3,
+        min_p=0.1,
+        repetition_penalty=1.1,
+        presence_penalty=0.25,
+        frequency_penalty=-0.5,
+        logit_bias={5: 1.5},
+        bad="c",
+        bad_token_ids=[8],
+        min_tokens=2,
+        guided_decoding=GuidedDecodingParams(choice=["yes", "no"]),
+    )
+
+
+def test_beam_search() -> None:
+    body = chat(use_beam_search=True, best_of=3, length_penalty=0.5, early_stopping="never")
+    assert body.sampling_params() == SamplingParams(
+        max_tokens=None,
+        temperature=1.0,
+        top_p=1.0,
+        top_k=0,
+        repetition_penalty=1.0,
+        presence_penalty=0.0,
+        frequency_penalty=0.0,
+        min_tokens=0,
+        add_special_tokens=False,
+        best_of=3,
+        use_beam_search=True,
+        length_penalty=0.5,
+        early_stopping="never",
+    )
+    assert mistake(ChatCompletionRequest, use_beam_search=True, best_of=3, stream=True) == (
+        "use_beam_search",
+        "the answers of a beam search are known at the end; not streamed",
     )
 
 
@@ -97,15 +142,8 @@ def test_log_probabilities() -> None:
 @pytest.mark.parametrize(
     ("field", "inert", "other"),
     [
-        ("n", 1, 2),
-        ("best_of", 1, 3),
-        ("frequency_penalty", 0, 0.5),
-        ("presence_penalty", 0.0, -1),
-        ("repetition_penalty", 1, 1.1),
-        ("logit_bias", {}, {"5": 1.0}),
-        ("response_format", {"type": "text"}, {"type": "json_object"}),
-        ("use_beam_search", False, True),
-        ("min_tokens", 0, 4),
+        ("truncate_prompt_tokens", None, 5),
+        ("spaces_between_special_tokens", True, False),
     ],
 )
 def test_inert_fields(kind, field: str, inert: object, other: object) -> None:
@@ -120,7 +158,7 @@ def test_inert_fields(kind, field: str, inert: object, other: object) -> None:
     ("field", "value"),
     [
         ("frobnicate", 1),
-        ("tools", [{"type": "function"}]),
+        ("tools", {"type": "function"}),
         ("chat_template", "{{ 1 }}"),
         ("cache_salt", " "),
         ("cache_salt", ""),
@@ -132,6 +170,10 @@ def test_inert_fields(kind, field: str, inert: object, other: object) -> None:
         ("chat_template_kwargs", {"tokenize": True}),
         ("chat_template_kwargs", 5),
         ("stop", 5),
+        ("logit_bias", {"five": 1.0}),
+        ("response_format", {"type": "poem"}),
+        ("response_format", {"type": "json_object", "frobnicate": 1}),
+        ("guided_choice", "yes"),
     ],
 )
 def test_refused_in_chat(field: str, value: object) -> None:
@@ -144,7 +186,10 @@ def test_nested_unknown_fields_are_named() -> None:
 
 
 def test_ranges_are_checked_once_for_all_doors() -> None:
-    for fields in ({"temperature": -1}, {"top_p": 0}, {"max_tokens": 0}, {"stop": [""]}):
+    for fields in (
+        *({"temperature": -1}, {"top_p": 0}, {"max_tokens": 0}, {"stop": [""]}),
+        *({"n": 0}, {"min_p": 2}, {"logit_bias": {"5": 200}}, {"best_of": 1, "n": 2}),
+    ):
         with pytest.raises(RequestError) as caught:
             chat(**fields).sampling_params()
         assert caught.value.part == next(iter(fields))

@@ -36,9 +36,20 @@ def test_small_routes(client: Client) -> None:
     assert client.send("GET", "/version").json() == {"version": __version__}
     (card,) = client.send("GET", "/v1/models").json()["data"]
     assert (card["id"], card["object"], card["max_model_len"]) == ("tiny", "model", 8192)
+    assert client.send("GET", "/v1/models/tiny").json() == card
+    unknown = client.send("GET", "/v1/models/some/other")
+    assert (unknown.status_code, unknown.json()["param"]) == (404, "model")
     missing = client.send("GET", "/v1/nothing")
     assert (missing.status_code, missing.json()["type"]) == (404, "NotFoundError")
     assert client.send("GET", CHAT).status_code == 405
+    for path, methods in (
+        (CHAT, "POST"),
+        ("/v1/files", "GET, POST"),
+        ("/v1/files/file-1", "DELETE, GET"),
+        ("/v1/responses/resp_1", "DELETE, GET"),
+    ):
+        refused = client.send("OPTIONS", path)
+        assert (refused.status_code, refused.headers["allow"]) == (405, methods)
 
 
 def test_metrics_drain(client: Client) -> None:
@@ -165,6 +176,25 @@ def test_openapi_document_describes_the_bodies(client: Client) -> None:
     schema = document["components"]["schemas"]["ChatCompletionRequest"]
     assert schema["additionalProperties"] is False
     assert all("description" in field for field in schema["properties"].values())
+    assert schema["examples"]
+
+
+def test_openapi_document_describes_the_answers(client: Client) -> None:
+    paths = client.send("GET", "/openapi.json").json()["paths"]
+    for path, operations in paths.items():
+        for operation in operations.values():
+            answers = set(operation["responses"])
+            assert {"200", "401", "431", "500"} <= answers and "422" not in answers, path
+    kinds = {
+        CHAT: {"application/json", "text/event-stream"},
+        "/prometheus/metrics": {"text/plain"},
+        "/kv_cache/ui": {"text/html"},
+        "/v1/files/{file_id}/content": {"application/octet-stream"},
+        "/health": set(),
+    }
+    for path, expected in kinds.items():
+        (operation,) = paths[path].values()
+        assert set(operation["responses"]["200"].get("content", {})) == expected, path
 
 
 def test_templates_and_their_variables(llama_checkpoint: Path, engine_host) -> None:
@@ -187,3 +217,10 @@ def test_templates_and_their_variables(llama_checkpoint: Path, engine_host) -> N
         assert count(add_generation_prompt=False) == tokens("Hello")
         mood = {"mood": "Sad and tired. "}
         assert count(chat_template_kwargs=mood) == tokens("Sad and tired. HelloEND")
+
+
+def test_health_by_a_token_runs_the_engine(client: Client) -> None:
+    client.llm.get_stats(timeout=0)
+    assert client.send("GET", "/health_generate").status_code == 200
+    records = client.llm.get_stats()
+    assert sum(one["inflightBatchingStats"]["numCtxTokens"] for one in records) == 1

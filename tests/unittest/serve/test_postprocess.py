@@ -39,7 +39,7 @@ def make(tokenizer, prompt: ProcessedPrompt = PROMPT, **sampling) -> GenerationR
 
 
 def logprobs(tokens: tuple[int, ...]) -> tuple[TokenLogprobs, ...]:
-    return tuple(TokenLogprobs(t, -0.5, ((t, -0.5), (t + 1, -1.5))) for t in tokens)
+    return tuple(TokenLogprobs(t, -0.5, ((t, -0.5), (t + 1, -1.5)), 1) for t in tokens)
 
 
 def writer(kind, tokenizer, include_usage=False, continuous_usage=False):
@@ -103,8 +103,8 @@ def test_the_chunks_add_up_to_the_whole(tokenizer, kind) -> None:
         )
     for index, _ in enumerate(result):
         if index == 0:
-            chunks.append(streaming.opening(result))
-        chunks.append(streaming.update(result))
+            chunks += streaming.opening(result)
+        chunks += streaming.update(result)
     chunks.append(streaming.closing(result))
     bodies = [as_dict(chunk) for chunk in chunks if chunk is not None]
     assert len({body["id"] for body in bodies}) == 1
@@ -131,11 +131,45 @@ def test_usage_on_every_chunk_only_if_asked(tokenizer) -> None:
         result.push(GenerationUpdate((300,), 7, finish_reason="length"))
         streaming = writer(ChatWriter, tokenizer, include_usage=True, continuous_usage=continuous)
         result.result()
-        for chunk in (streaming.opening(result), streaming.update(result)):
+        for chunk in (*streaming.opening(result), *streaming.update(result)):
             body = as_dict(chunk)
             assert ("usage" in body) is continuous
             if continuous:
                 assert body["usage"]["prompt_tokens_details"]["cached_tokens"] == 7
+
+
+def test_chunks_of_several_answers_name_their_answer_and_end_once(tokenizer) -> None:
+    for kind in (ChatWriter, CompletionWriter):
+        result = make(tokenizer, n=2, logprobs=0)
+        streaming = writer(kind, tokenizer, include_usage=True)
+        plan = [
+            *((0, 300, None), (1, 400, None), (0, 301, "stop"), (1, 401, None)),
+            *((1, 402, None), (1, 403, "length")),
+        ]
+        for index, token, reason in plan:
+            result.push(
+                GenerationUpdate((token,), 9, logprobs((token,)), index=index, finish_reason=reason)
+            )
+            next(iter(result))
+            if token == 300:
+                chunks = streaming.opening(result)
+            chunks += streaming.update(result)
+        assert result.finished
+        bodies = [as_dict(chunk)["choices"] for chunk in chunks]
+        assert all(len(choices) == 1 for choices in bodies)
+        for index, reason in ((0, "stop"), (1, "length")):
+            mine = [choice for (choice,) in bodies if choice["index"] == index]
+            assert [c["finish_reason"] for c in mine if c["finish_reason"]] == [reason]
+            text = "".join(
+                c["delta"].get("content", "") if "delta" in c else c["text"] for c in mine
+            )
+            assert text == result.outputs[index].text
+            if kind is CompletionWriter:
+                assert mine[0]["logprobs"]["text_offset"] == [0]
+        usage = as_dict(streaming.closing(result))["usage"]
+        assert (usage["prompt_tokens"], usage["completion_tokens"]) == (10, 6)
+        whole = as_dict(writer(kind, tokenizer).response([result]))
+        assert [choice["index"] for choice in whole["choices"]] == [0, 1]
 
 
 def test_a_token_that_is_half_a_character_has_no_bytes(tokenizer) -> None:
@@ -146,7 +180,7 @@ def test_a_token_that_is_half_a_character_has_no_bytes(tokenizer) -> None:
     ]
     assert pieces, "the tokenizer keeps this character whole"
     result = make(tokenizer, logprobs=0)
-    entry = TokenLogprobs(pieces[0], -0.5, ())
+    entry = TokenLogprobs(pieces[0], -0.5, (), 1)
     result.push(GenerationUpdate((pieces[0],), 0, (entry,), finish_reason="length"))
     answer = as_dict(writer(ChatWriter, tokenizer).response([result.result()]))
     assert answer["choices"][0]["logprobs"]["content"][0]["bytes"] is None
@@ -162,3 +196,18 @@ def test_offsets_of_several_prompts_start_anew(tokenizer) -> None:
     first = len(tokenizer.decode([300]))
     assert [c["index"] for c in answer["choices"]] == [0, 1]
     assert [c["logprobs"]["text_offset"] for c in answer["choices"]] == [[0, first]] * 2
+
+
+@pytest.mark.parametrize("name", ["tiny", 'a "index":0 "" \\ ü'])
+def test_chunks_written_by_hand_are_those_of_the_schema(tokenizer, name: str) -> None:
+    writer = ChatWriter(name, tokenizer, include_usage=False, continuous_usage=False)
+    result = make(tokenizer, n=2, max_tokens=9)
+    texts = ["plain", ' "quoted" \\ \n\t', "\u2028 ü 語 🙂 \x00\x7f", "\ufffd"]
+    for text in texts:
+        for output in result.outputs:
+            output.text_diff = text
+        quick = [json.loads(chunk.to_json()) for chunk in writer.update(result)]
+        choices = [writer._added(output) for output in result.outputs]
+        slow = [json.loads(writer._chunk([choice], {}).to_json()) for choice in choices]
+        assert quick == slow and [chunk["choices"][0]["index"] for chunk in quick] == [0, 1]
+        assert [list(chunk) for chunk in quick] == [list(chunk) for chunk in slow]

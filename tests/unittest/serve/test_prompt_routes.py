@@ -107,6 +107,7 @@ def test_a_conversation_has_the_templates_tokens(client: Client) -> None:
         "token_ids": asked(client, TOKENIZE, messages=messages[:1])["tokens"],
         "features": None,
         "cache_salt": None,
+        "adapter": None,
         "adapter_mode": "",
         "tokens_per_block": client.llm.args.kv_cache_config.tokens_per_block,
     }
