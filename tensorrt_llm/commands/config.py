@@ -17,7 +17,8 @@ import yaml
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from tensorrt_llm.llmapi.llm_args import LlmArgs, StrictModel, describe_errors
+from tensorrt_llm.llmapi.llm_args import LlmArgs
+from tensorrt_llm.llmapi.strict_model import StrictModel, describe_errors
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _FIELD_KEY = "llm_args_field"
@@ -30,10 +31,19 @@ class GroupedOption(click.Option):
         group: The heading.
         llm_args_field: The field of `LlmArgs` that it sets, for example
             ``kv_cache_config.max_tokens``; empty for options of the server itself.
+        secret: Whether its value is shown to nobody.
     """
 
-    def __init__(self, *args: Any, group: str, llm_args_field: str = "", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        group: str,
+        llm_args_field: str = "",
+        secret: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.secret = secret
         self.group = group
         self.llm_args_field = llm_args_field
 
@@ -127,7 +137,7 @@ def read_llm_args(
         path, reason = describe_errors(error)[0]
         if _has(from_file, path.split(".")):
             raise click.BadParameter(
-                f"{path}: {reason}", context, param_hint="'--config'"
+                f"{config}: {path}: {reason}", context, param_hint="'--config'"
             ) from None
         raise click.BadParameter(reason, context, param_hint=_option_of(context, path)) from None
 
@@ -163,6 +173,24 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def describe_args(args: LlmArgs) -> str:
     """The effective configuration as YAML text."""
     return yaml.safe_dump(args.effective(), sort_keys=False, default_flow_style=False).rstrip()
+
+
+def describe_options(context: click.Context) -> str:
+    """The options that set no field of `LlmArgs`, as comments beside its YAML; no secrets."""
+    lines = []
+    for param in context.command.params:
+        if not isinstance(param, GroupedOption) or param.llm_args_field or param.name is None:
+            continue
+        value = context.params[param.name]
+        if isinstance(value, tuple):
+            value = list(value)
+        if param.secret and value:
+            value = "(given)"
+        shown = value if isinstance(value, (bool, int, float, str, list, dict)) else None
+        if isinstance(value, Path):
+            shown = str(value)
+        lines.append(f"# {param.opts[0]}: {json.dumps(shown)}")
+    return "\n".join(lines)
 
 
 def _field_info(path: str) -> FieldInfo:

@@ -42,10 +42,10 @@ def bind(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
-def url_of(host: str, sockets: list[socket.socket]) -> str:
+def url_of(host: str, sockets: list[socket.socket], scheme: str = "http") -> str:
     """The base URL under which bound sockets are reached."""
     shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{sockets[0].getsockname()[1]}"
+    return f"{scheme}://{shown}:{sockets[0].getsockname()[1]}"
 
 
 def _addresses(host: str, port: int) -> list[tuple]:

@@ -11,20 +11,26 @@ from __future__ import annotations
 
 import signal
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from tensorrt_llm.commands.access import describe_access, read_api_keys, read_origins, read_tls
 from tensorrt_llm.commands.config import (
     GroupedCommand,
     GroupedOption,
     describe_args,
+    describe_options,
     read_llm_args,
 )
+from tensorrt_llm.commands.demo_model import DEMO, demo_checkpoint, is_demo
+from tensorrt_llm.commands.explain import explain
 from tensorrt_llm.commands.listen import bind, url_of
 from tensorrt_llm.commands.serve_options import serve_options
 from tensorrt_llm.errors import ConfigurationError, EngineError, RequestError
@@ -32,6 +38,8 @@ from tensorrt_llm.executor.host_process import HostProcess
 from tensorrt_llm.llmapi.checkpoint import check_checkpoint
 from tensorrt_llm.llmapi.llm_args import LlmArgs, refuse_disaggregated, use_single_process
 from tensorrt_llm.logger import configure
+from tensorrt_llm.serve.api_keys import ApiKeys
+from tensorrt_llm.serve.trace_endpoint import check_tracing
 from tensorrt_llm.version import __version__
 
 if TYPE_CHECKING:
@@ -60,36 +68,64 @@ def main() -> None:
 
 
 @main.command(cls=GroupedCommand)
-@click.argument("model")
+@click.argument("model", type=click.Path())
 @serve_options
 @click.pass_context
 def serve(context: click.Context, model: str, config: Path | None, **options: Any) -> None:
     """Serves the checkpoint in folder MODEL (Hugging Face format) with an OpenAI-compatible API.
 
     Blocks of the KV cache are reused between requests that begin alike, media included; see
-    --enable_block_reuse. The word "serve" may be left out.
+    --enable_block_reuse. The word "serve" may be left out. MODEL "demo" is a small trained model
+    that sees and hears, of the source tree.
     """
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     configure(options["log_level"])
+    if is_demo(model):
+        try:
+            model = demo_checkpoint()
+        except ConfigurationError as error:
+            raise click.ClickException(str(error)) from None
+        options["served_model_name"] = options["served_model_name"] or DEMO
     of_model = [param.name for param in context.command.params if _sets_model_field(param)]
     args = read_llm_args(context, model, {name: options.pop(name) for name in of_model}, config)
     try:
         refuse_disaggregated()
         check_checkpoint(args.model)
+        check_tracing(args.otlp_traces_endpoint)
     except (ConfigurationError, NotImplementedError) as error:
         raise click.ClickException(str(error)) from None
     _check_media_options(options)
+    door = _Door(read_api_keys(options), read_tls(options), read_origins(options))
     access = _media_access(options)
+    if options["dry_run"]:
+        click.echo(f"{describe_args(args)}\n{describe_options(context)}")
+        return
     sockets = _listen(options["host"], options["port"])
     click.echo(f"trtllm-serve {__version__}, configuration:\n{describe_args(args)}")
     # First of all what takes long: the engine's process imports while this one does.
     with _engine_host() as host, _load(args, host) as llm:
-        _run(llm, access, options, sockets)
+        _run(llm, access, door, options, sockets)
+
+
+@dataclass(frozen=True)
+class _Door:
+    """Who may ask, and how."""
+
+    keys: ApiKeys
+    tls: ssl.SSLContext | None
+    origins: tuple[str, ...]
+
+
+main.add_command(explain)
 
 
 def _run(
-    llm: LLM, access: MediaAccess, options: dict[str, Any], sockets: list[socket.socket]
+    llm: LLM,
+    access: MediaAccess,
+    door: _Door,
+    options: dict[str, Any],
+    sockets: list[socket.socket],
 ) -> None:
     from tensorrt_llm.serve.http_server import HttpServer
     from tensorrt_llm.serve.openai_server import OpenAIServer, ServerConfig
@@ -98,19 +134,29 @@ def _run(
     config = ServerConfig(
         served_model_name=name,
         media_access=access,
+        api_keys=door.keys,
+        allowed_origins=door.origins,
+        max_header_bytes=options["max_header_bytes"],
         max_request_bytes=options["max_request_bytes"],
         max_media_items=options["max_media_items"],
         limit_mm_per_prompt=options["limit_mm_per_prompt"],
         media_io_kwargs=options["media_io_kwargs"],
+        tool_parser=options["tool_parser"],
+        max_stored_bytes=options["max_stored_bytes"],
+        stored_seconds=options["stored_seconds"],
+        page_thumbnails=options["page_thumbnails"],
     )
-    url = url_of(options["host"], sockets)
+    url = url_of(options["host"], sockets, "https" if door.tls else "http")
     click.echo(_describe_model(llm))
+    click.echo(describe_access(door.keys, door.tls, door.origins))
     click.echo(f"serving {name!r} at {url}")
     server = HttpServer(
         OpenAIServer(llm, config).app,
         stop_engine=llm.shutdown,
         grace_seconds=options["grace_seconds"],
         log_level=_uvicorn_level(options["log_level"]),
+        max_header_bytes=options["max_header_bytes"],
+        tls=door.tls,
     )
     try:
         server.serve_until_stopped(sockets)
@@ -190,12 +236,10 @@ def _listen(host: str, port: int) -> list[socket.socket]:
 
 def _describe_model(llm: LLM) -> str:
     info = llm.model_info
-    kinds = ", ".join(("text", *llm.preprocessor.modalities))
-    reuse = "on" if llm.args.kv_cache_config.enable_block_reuse else "off"
     return (
         f"model: {info.model_type}, {info.dtype} on {info.device}, up to {info.max_seq_len} tokens "
         f"a request; KV pool of {info.kv_cache_tokens} tokens in {info.kv_cache_blocks} blocks\n"
-        f"block reuse: {reuse}; reuse-safe: {kinds}"
+        f"{llm.reuse_policy.describe()}"
     )
 
 

@@ -10,10 +10,17 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from tensorrt_llm.commands.access import ACCESS_OPTIONS
 from tensorrt_llm.commands.config import JsonMapping, model_option, server_option
 from tensorrt_llm.llmapi.llm_args import DeviceName, ModelDtype
 from tensorrt_llm.logger import LEVELS
-from tensorrt_llm.serve.limits import DEFAULT_MAX_MEDIA_ITEMS, DEFAULT_MAX_REQUEST_BYTES
+from tensorrt_llm.serve.limits import (
+    DEFAULT_MAX_MEDIA_ITEMS,
+    DEFAULT_MAX_REQUEST_BYTES,
+    DEFAULT_MAX_STORED_BYTES,
+    DEFAULT_STORED_SECONDS,
+    MAX_THUMBNAILS,
+)
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -72,6 +79,23 @@ _OPTIONS = [
         type=click.IntRange(min=0),
         help="Seconds that running requests get to finish after a signal to stop.",
     ),
+    server_option(
+        "--max_stored_bytes",
+        group=SERVER,
+        default=DEFAULT_MAX_STORED_BYTES,
+        show_default=True,
+        type=click.IntRange(min=0),
+        help="Most bytes of stored responses (/v1/responses), media included, and as many of "
+        "files (/v1/files); those not used for longest make room. 0 stores none.",
+    ),
+    server_option(
+        "--stored_seconds",
+        group=SERVER,
+        default=DEFAULT_STORED_SECONDS,
+        show_default=True,
+        type=_AT_LEAST_1,
+        help="Time that responses and files are stored.",
+    ),
     model_option("--max_queue_size", field="max_queue_size", group=SERVER, type=_AT_LEAST_1),
     model_option(
         "--engine_stall_seconds",
@@ -85,8 +109,20 @@ _OPTIONS = [
         group=SERVER,
         type=click.IntRange(min=0),
     ),
+    model_option(
+        "--otlp_traces_endpoint", field="otlp_traces_endpoint", group=SERVER, metavar="URL"
+    ),
+    *ACCESS_OPTIONS,
     model_option("--tokenizer", field="tokenizer", group=MODEL),
     model_option("--chat_template", field="chat_template", group=MODEL),
+    server_option(
+        "--tool_parser",
+        group=MODEL,
+        type=click.Choice(["hermes", "json"]),
+        help="How the model writes calls of tools: hermes (<tool_call>...</tool_call>; Qwen, "
+        "Hermes) or json (a JSON object or list; Llama, Phi, Mistral). Told by the chat template "
+        "by default.",
+    ),
     model_option("--dtype", field="dtype", group=MODEL, type=_DTYPE),
     model_option("--device", field="device", group=MODEL, type=click.Choice(get_args(DeviceName))),
     model_option("--backend", field="backend", group=MODEL, type=click.Choice(["pytorch"])),
@@ -94,17 +130,34 @@ _OPTIONS = [
         "--tensor_parallel_size", "--tp_size", field="tensor_parallel_size", group=MODEL, type=int
     ),
     model_option("--trust_remote_code", field="trust_remote_code", group=MODEL, is_flag=True),
+    model_option(
+        "--custom_module_dirs",
+        field="custom_module_dirs",
+        group=MODEL,
+        multiple=True,
+        metavar="FOLDER",
+        show_default=False,
+        type=click.Path(exists=True, file_okay=False),
+    ),
     model_option("--max_batch_size", field="max_batch_size", group=BATCHING, type=_AT_LEAST_1),
     model_option("--max_num_tokens", field="max_num_tokens", group=BATCHING, type=_AT_LEAST_1),
     model_option("--max_seq_len", field="max_seq_len", group=BATCHING, type=click.IntRange(min=2)),
-    model_option("--max_beam_width", field="max_beam_width", group=BATCHING, type=int),
+    model_option("--max_beam_width", field="max_beam_width", group=BATCHING, type=_AT_LEAST_1),
     model_option(
         "--enable_chunked_prefill", field="enable_chunked_prefill", group=BATCHING, is_flag=True
+    ),
+    model_option(
+        "--disable_overlap_scheduler/--enable_overlap_scheduler",
+        field="disable_overlap_scheduler",
+        group=BATCHING,
     ),
     model_option(
         "--enable_block_reuse/--no_enable_block_reuse",
         field="kv_cache_config.enable_block_reuse",
         group=KV_CACHE,
+    ),
+    model_option(
+        "--strict_reuse", field="kv_cache_config.strict_reuse", group=KV_CACHE, is_flag=True
     ),
     model_option(
         "--kv_cache_free_gpu_memory_fraction",
@@ -122,6 +175,19 @@ _OPTIONS = [
     model_option("--kv_cache_dtype", field="kv_cache_config.dtype", group=KV_CACHE, type=_DTYPE),
     model_option(
         "--tokens_per_block", field="kv_cache_config.tokens_per_block", group=KV_CACHE, type=int
+    ),
+    model_option(
+        "--kv_cache_event_buffer_max_size",
+        field="kv_cache_config.event_buffer_max_size",
+        group=KV_CACHE,
+        type=click.IntRange(min=0),
+    ),
+    model_option(
+        "--kv_events_config",
+        field="kv_cache_config.kv_events_config",
+        group=KV_CACHE,
+        type=JsonMapping(),
+        metavar="JSON",
     ),
     server_option(
         "--allowed_local_media_path",
@@ -150,6 +216,15 @@ _OPTIONS = [
         show_default=True,
         type=_AT_LEAST_1,
         help="Most pieces of media in a request.",
+    ),
+    server_option(
+        "--page_thumbnails",
+        group=MEDIA,
+        default=0,
+        show_default=True,
+        type=click.IntRange(0, MAX_THUMBNAILS),
+        help="Most thumbnails of images and videos of the latest requests that are kept for "
+        "/kv_cache/ui. They show what users have sent; 0 keeps and shows none.",
     ),
     server_option(
         "--limit_mm_per_prompt",
@@ -193,6 +268,13 @@ _OPTIONS = [
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="YAML file with fields of the LLM API, for example kv_cache_config. What it says "
         "wins over the options above.",
+    ),
+    server_option(
+        "--dry_run",
+        group=CONFIG,
+        is_flag=True,
+        help="Check everything that can be checked without loading the model, print the effective "
+        "configuration (what --config would take, other options as comments), and end.",
     ),
 ]
 

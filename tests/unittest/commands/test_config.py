@@ -107,9 +107,10 @@ def test_a_wrong_option_exits_2_and_is_named(arguments: tuple, hint: str) -> Non
     ],
 )
 def test_a_wrong_file_exits_2_and_is_named(tmp_path: Path, content: object, reason: str) -> None:
-    result = run("--config", write(tmp_path, content))
+    file = write(tmp_path, content)
+    result = run("--config", file)
     assert result.exit_code == 2
-    assert "Invalid value for '--config': " in result.output
+    assert f"Invalid value for '--config': {file}" in result.output
     assert reason in " ".join(result.output.split())
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 import yaml
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from tensorrt_llm.commands.serve import main, serve
@@ -49,7 +50,7 @@ def test_version(run) -> None:
         (("--max_batch_size", "0"), "--max_batch_size"),
         (("--tokens_per_block", "48"), "--tokens_per_block"),
         (("--tp_size", "2"), "--tensor_parallel_size"),
-        (("--max_beam_width", "4"), "--max_beam_width"),
+        (("--max_beam_width", "0"), "--max_beam_width"),
         (("--backend", "tensorrt"), "--backend"),
         (("--log_level", "loud"), "--log_level"),
         (("--free_gpu_memory_fraction", "2"), "--kv_cache_free_gpu_memory_fraction"),
@@ -68,6 +69,7 @@ def test_version(run) -> None:
         (("--media_io_kwargs", '{"video": {"fps": 0}}'), "--media_io_kwargs"),
         (("--media_io_kwargs", '{"video": 4}'), "--media_io_kwargs"),
         (("--media_io_kwargs", '{"smell": {}}'), "--media_io_kwargs"),
+        (("--strict_reuse", "--no_enable_block_reuse"), "--strict_reuse"),
         (("--config", "no/such.yaml"), "--config"),
     ],
 )
@@ -125,3 +127,29 @@ def test_help_and_mistakes_do_not_wait_for_torch() -> None:
         "sys.exit(f'imported: {slow}' if slow else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_dry_run_prints_what_a_config_file_would_hold(run, llama_checkpoint, tmp_path) -> None:
+    options = ("--max_batch_size", "7", "--no_enable_block_reuse", "--api_key", "sk-secret")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run(llama_checkpoint, "--dry_run", "--port", port, *options)
+    assert result.exit_code == 0, result.output
+    assert f"# --port: {port}\n" in result.output and "sk-secret" not in result.output
+    told = yaml.safe_load(result.output)
+    assert (told["max_batch_size"], told["kv_cache_config"]["enable_block_reuse"]) == (7, False)
+    file = tmp_path / "told.yaml"
+    file.write_text(result.output)
+    again = run(llama_checkpoint, "--dry_run", "--config", file)
+    assert yaml.safe_load(again.output) == told
+    wrong = run(llama_checkpoint, "--dry_run", "--media_limits", "{")
+    assert wrong.exit_code == 2 and "--media_limits" in last_line(wrong)
+
+
+@pytest.mark.parametrize("words", [[], ["serve"], ["folder"], ["folder", "--port", "1"]])
+def test_shells_complete_options_and_their_choices(words: list[str]) -> None:
+    complete = ShellComplete(main, {}, "trtllm-serve", "_TRTLLM_SERVE_COMPLETE")
+    found = [item.value for item in complete.get_completions(words, "--ssl_")]
+    assert found == ["--ssl_certfile", "--ssl_keyfile", "--ssl_ca_certs"]
+    levels = [item.value for item in complete.get_completions([*words, "--log_level"], "in")]
+    assert levels == ["internal_error", "info"]

@@ -29,7 +29,6 @@ CONTRACT = {
     "--max_batch_size": 2048,
     "--max_num_tokens": 8192,
     "--max_seq_len": None,
-    "--max_beam_width": 1,
     "--tensor_parallel_size": 1,
     "--tp_size": 1,
     "--free_gpu_memory_fraction": 0.9,
@@ -43,6 +42,7 @@ CONTRACT = {
     "--extra_llm_api_options": None,
 }
 OURS = {
+    "--max_beam_width": None,  # upstream: 1; nothing has to be set aside for beams here
     "--enable_block_reuse": True,
     "--no_enable_block_reuse": True,
     "--kv_cache_max_tokens": None,
