@@ -4,17 +4,18 @@
 
     python examples/demo.py
 
-Builds a tiny Phi-4-multimodal, starts ``trtllm-serve`` twice (block reuse on, and off to compare
-with), plays one request five times and then others that overlap with it, and prints what came back.
-Every promise is checked: the exit status is 0 only if all were kept. It takes less than a minute
-on two cores and leaves nothing behind.
+Starts ``trtllm-serve demo``, a small trained Phi-4-multimodal, twice (block reuse on, and off to
+compare with), plays one request five times and then others that overlap with it, and prints what
+came back: a wrong hit would be a wrong answer. Every promise is checked: the exit status is 0 only
+if all were kept. It takes less than a minute on two cores and leaves nothing behind.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
+import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,7 +31,7 @@ from rich.table import Table
 if __package__ in (None, ""):  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from examples.demo_media import data_uri, write_clip, write_picture
+from examples.demo_media import data_uri
 from examples.demo_requests import (
     TOKENS_PER_BLOCK,
     Media,
@@ -42,12 +43,14 @@ from examples.demo_requests import (
 )
 from examples.demo_server import LocalServer, ServerFailedError
 
-CHECKPOINT_SCRIPT = Path(__file__).with_name("tiny_checkpoints.py")
+SAMPLES = Path(__file__).parent / "demo_model" / "media"
+WIDTH = 114
 
 
 def main() -> int:
     """Runs the demo and returns the exit status."""
     console = Console(highlight=False, soft_wrap=True)
+    console.width = max(console.width, WIDTH)
     # A polite end runs the clean-up as Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -55,7 +58,7 @@ def main() -> int:
     except KeyboardInterrupt:
         console.print("interrupted; the servers are stopped")
         return 130
-    except (ServerFailedError, subprocess.CalledProcessError) as error:
+    except ServerFailedError as error:
         console.print(f"the demo could not run: {error}", style="red", markup=False)
         return 1
 
@@ -63,12 +66,9 @@ def main() -> int:
 def _run(console: Console) -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trtllm-demo-")))
-        model = _build_model(console, folder)
-        media = _make_media(folder)
+        media = read_media(shutil.copytree(SAMPLES, folder / "media"))
         servers = [
-            stack.enter_context(
-                LocalServer(_arguments(model, folder, reuse), folder / f"{reuse}.log")
-            )
+            stack.enter_context(LocalServer(_arguments(folder, reuse), folder / f"{reuse}.log"))
             for reuse in ("enable_block_reuse", "no_enable_block_reuse")
         ]
         _wait_for(console, servers)
@@ -82,37 +82,27 @@ def _run(console: Console) -> int:
         return 0
 
 
-def _build_model(console: Console, folder: Path) -> Path:
-    model = folder / "tiny-phi4mm"
-    with console.status("building a tiny Phi-4-multimodal checkpoint"):
-        built = subprocess.run(
-            [sys.executable, str(CHECKPOINT_SCRIPT), "phi4mm", str(model)],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            start_new_session=True,
-        )
-    console.print(built.stdout.strip(), markup=False)
-    return model
-
-
-def _make_media(folder: Path) -> Media:
-    clip_a = write_clip(folder / "a.wav", seed=1)
-    clip_b = write_clip(folder / "b.wav", seed=2)
+def read_media(folder: Path) -> Media:
+    """The sample files and what is right to say of them."""
+    right = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
+    clip_a = folder / "clip_a.wav"
     return Media(
         clip_a_path=str(clip_a),
         clip_a_data=data_uri(clip_a, "audio/wav"),
-        clip_b=str(clip_b),
-        picture_1=str(write_picture(folder / "1.png", seed=3)),
-        picture_2=str(write_picture(folder / "2.png", seed=4)),
+        clip_b=str(folder / "clip_b.wav"),
+        picture_1=str(folder / "picture_1.png"),
+        picture_2=str(folder / "picture_2.png"),
+        says_a=f"I hear {right['clip_a.wav']}.",
+        says_b=f"I hear {right['clip_b.wav']}.",
+        shows_1=f"I see {right['picture_1.png']}.",
+        shows_2=f"I see {right['picture_2.png']}.",
     )
 
 
-def _arguments(model: Path, folder: Path, reuse: str) -> list[str]:
+def _arguments(folder: Path, reuse: str) -> list[str]:
     return [
-        *(str(model), "--trust_remote_code"),
-        *("--allowed_local_media_path", str(folder)),
-        *("--max_seq_len", "8192", "--kv_cache_free_gpu_memory_fraction", "0.5"),
+        *("demo", "--allowed_local_media_path", str(folder)),
+        *("--kv_cache_free_gpu_memory_fraction", "0.5"),
         *("--tokens_per_block", str(TOKENS_PER_BLOCK)),
         f"--{reuse}",
     ]
@@ -141,8 +131,9 @@ def _table(rows: list[Row]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("request", no_wrap=True)
     heads = ("HTTP", "first\ntoken", "prompt\ntokens", "cached\ntokens")
-    for head in (*heads, "as\nfirst", "as reuse\noff"):
+    for head in (*heads, "right", "as\nfirst", "as reuse\noff"):
         table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("answer", no_wrap=True)
     for row in rows:
         answer = row.on
         table.add_row(
@@ -151,8 +142,10 @@ def _table(rows: list[Row]) -> Table:
             f"{1e3 * answer.seconds:.0f} ms",
             str(answer.prompt_tokens),
             str(answer.cached_tokens),
+            _yes(answer.text == row.right),
             "" if row.first is None else _yes(answer.text == row.first.text),
             _yes(answer.text == row.off.text),
+            answer.text,
         )
     return table
 

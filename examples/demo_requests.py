@@ -18,22 +18,28 @@ MAX_TOKENS = 16
 TIMEOUT_SECONDS = 60
 
 # Longer than a block: words before the media are what requests with different media can share.
-WORDS = (
-    "You are a helpful assistant. Answer briefly and say clearly when you are not sure. "
-    "Please write down every word that the speaker says, and describe the picture in one sentence, "
-    "if there is one. Which day of the week is it?"
+SYSTEM = (
+    "You are a helpful assistant. You see pictures and hear sound. Answer in one short sentence. "
+    "Answer briefly and say clearly when you are not sure. "
+    "Say that you don't know when you are asked about anything else."
 )
+WHAT_IS_SAID = "Which digits do you hear?"
+WHAT_IS_SEEN = "What do you see?"
 
 
 @dataclass(frozen=True)
 class Media:
-    """URLs and paths of what the demo sends; clip A by both doors."""
+    """URLs and paths of what the demo sends, clip A by both doors, and what is right of them."""
 
     clip_a_path: str
     clip_a_data: str
     clip_b: str
     picture_1: str
     picture_2: str
+    says_a: str
+    says_b: str
+    shows_1: str
+    shows_2: str
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,7 @@ class Row:
         off: Without.
         fewest: Fewest tokens that must come from the cache.
         most: Most tokens that may.
+        right: The answer that is right.
         first: The answer to the same request the first time, if it is a repeat.
     """
 
@@ -82,6 +89,7 @@ class Row:
     off: Answer
     fewest: int
     most: int
+    right: str
     first: Answer | None = None
 
 
@@ -101,7 +109,7 @@ class Session:
     def ask(self, messages: list[dict[str, Any]]) -> Answer:
         """Asks and streams the answer; a failure is an answer too."""
         body = {
-            "model": "tiny-phi4mm",
+            "model": "demo",
             "messages": messages,
             "max_tokens": MAX_TOKENS,
             "temperature": 0,
@@ -159,43 +167,49 @@ def play(on: Session, off: Session, media: Media, tell: Callable[[str], object])
     def ask(
         name: str,
         messages: list[dict[str, Any]],
+        right: str,
         cached: Callable[[Answer], tuple[int, int]],
         first: Answer | None = None,
     ) -> Answer:
         tell(name)
         answer = on.ask(messages)
-        rows.append(Row(name, answer, off.ask(messages), *cached(answer), first))
+        rows.append(Row(name, answer, off.ask(messages), *cached(answer), right, first))
         return answer
 
+    system = {"role": "system", "content": SYSTEM}
     doors = (("path", media.clip_a_path), ("data:", media.clip_a_data))
-    messages = [_user(WORDS, ("audio", media.clip_a_path))]
-    first = ask("clip A by path", messages, lambda _: (0, 0))
+    messages = [system, _user(("audio", media.clip_a_path), WHAT_IS_SAID)]
+    first = ask("clip A by path", messages, media.says_a, lambda _: (0, 0))
     for number in range(2, REPEATS + 1):
         door, url = doors[(number - 1) % 2]
-        messages = [_user(WORDS, ("audio", url))]
-        ask(f"  time {number}, by {door}", messages, _all_but_the_last_token, first)
+        messages = [system, _user(("audio", url), WHAT_IS_SAID)]
+        name = f"  time {number}, by {door}"
+        ask(name, messages, media.says_a, _all_but_the_last_token, first)
 
     # The words are shared, nothing of the clip is; text_tokens counts the few behind it too.
-    messages = [_user(WORDS, ("audio", media.clip_b))]
-    ask("clip B, equally long", messages, lambda it: (TOKENS_PER_BLOCK, it.text_tokens))
+    messages = [system, _user(("audio", media.clip_b), WHAT_IS_SAID)]
+    shared = (TOKENS_PER_BLOCK, first.text_tokens)
+    ask("clip B, equally long", messages, media.says_b, lambda _: shared)
 
     # Pictures go through another adapter than sound alone, so not even the words are shared.
-    messages = [_user(WORDS, ("image", media.picture_1))]
-    picture = ask("picture 1", messages, lambda _: (0, 0))
+    messages = [system, _user(("image", media.picture_1), WHAT_IS_SEEN)]
+    picture = ask("picture 1", messages, media.shows_1, lambda _: (0, 0))
 
     # All of that prompt again but for the few tokens that ended its turn.
     again = picture.prompt_tokens
-    messages = [_user(WORDS, ("image", media.picture_1), ("audio", media.clip_a_path))]
-    both = ask("picture 1 and clip A", messages, lambda _: (again - TOKENS_PER_BLOCK, again))
+    parts = (("image", media.picture_1), ("audio", media.clip_a_path), WHAT_IS_SAID)
+    messages = [system, _user(*parts)]
+    expected = (again - TOKENS_PER_BLOCK, again)
+    both = ask("picture 1 and clip A", messages, media.says_a, lambda _: expected)
 
     # All of the first turn, and of its answer what was written and is spelled alike again.
     written = both.prompt_tokens + both.completion_tokens - 1
     turns = (both.prompt_tokens, written)
     messages += [
         {"role": "assistant", "content": both.text},
-        _user("And this one?", ("image", media.picture_2)),
+        _user(("image", media.picture_2), WHAT_IS_SEEN),
     ]
-    ask("  next turn, picture 2", messages, lambda _: turns)
+    ask("  next turn, picture 2", messages, media.shows_2, lambda _: turns)
     return rows
 
 
@@ -225,6 +239,8 @@ def broken_promises(rows: Sequence[Row]) -> list[str]:
             broken.append(f"{row.name}: {counts} with reuse off")
         if row.on.text != row.off.text:
             broken.append(f"{row.name}: answer {row.on.text!r}, {row.off.text!r} with reuse off")
+        if row.on.text != row.right:
+            broken.append(f"{row.name}: answer {row.on.text!r}, not {row.right!r}")
         if row.first is not None and row.on.text != row.first.text:
             broken.append(f"{row.name}: answer {row.on.text!r}, the first time {row.first.text!r}")
     return broken
@@ -236,7 +252,7 @@ def summary(rows: Sequence[Row]) -> str:
     cached, prompt = repeats[0].cached_tokens, repeats[0].prompt_tokens
     return (
         f"Shown: one audio request, sent {len(repeats) + 1} times with block reuse on, got HTTP "
-        f"200 and the same answer every time, {cached} of {prompt} prompt tokens coming from the "
+        f"200 and the right answer every time, {cached} of {prompt} prompt tokens coming from the "
         "cache from the second time on; another clip and pictures shared only what is really "
         "equal, and every answer is the one given with reuse off."
     )

@@ -12,17 +12,18 @@ from __future__ import annotations
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import httpx
 
 COMMAND = Path(sys.executable).with_name("trtllm-serve")
 
-_SERVING_AT = re.compile(r"^serving .* at (http://\S+)$", re.MULTILINE)
+_SERVING_AT = re.compile(r"^serving .* at (https?://\S+)$", re.MULTILINE)
 _STOP_SECONDS = 30
 _TAIL_LINES = 30
 
@@ -40,10 +41,22 @@ class LocalServer:
     Args:
         arguments: Checkpoint folder and options, as on the command line, without ``--port``.
         log: File for its output.
+        verify: Whom to trust where the server speaks https.
+        program: What takes these arguments.
+        environment: Variables for it beside those of this process.
     """
 
-    def __init__(self, arguments: Sequence[str], log: Path) -> None:
-        self.command = [str(COMMAND), *arguments, "--port", "0"]
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        verify: ssl.SSLContext | bool = True,
+        *,
+        program: Sequence[str] = (str(COMMAND),),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._verify = verify
+        self.command = [*program, *arguments, "--port", "0"]
         self.log = log
         with open(log, "wb") as output:
             self.process = subprocess.Popen(
@@ -52,6 +65,7 @@ class LocalServer:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env={**os.environ, **(environment or {})},
             )
 
     def __enter__(self) -> LocalServer:
@@ -115,6 +129,9 @@ class LocalServer:
             return False
         try:
             # The address is on this machine, whatever proxy the environment names.
-            return httpx.get(f"{self.url}/health", trust_env=False, timeout=5).status_code == 200
+            response = httpx.get(
+                f"{self.url}/health", trust_env=False, timeout=5, verify=self._verify
+            )
+            return response.status_code == 200
         except httpx.TransportError:
             return False

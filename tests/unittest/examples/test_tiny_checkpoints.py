@@ -16,7 +16,7 @@ import pytest
 import torch
 from support.checkpoints import REPOSITORY, build_checkpoint, load_script
 from support.families import FAMILIES, Family
-from support.media import clip, picture
+from support.media import clip, film, picture
 from support.prompts import PromptMaker
 from support.reference import ReferenceModel
 from transformers import (
@@ -133,6 +133,7 @@ def payloads(family: Family) -> list[Any]:
     kinds: dict[str, list[Any]] = {
         "image": [picture(seed) for seed in range(3)],
         "audio": [clip(seed) for seed in range(3)],
+        "video": [film(seed, sound=clip(seed)) for seed in range(3)],
     }
     return [media for modality in family.modalities for media in kinds[modality]]
 
