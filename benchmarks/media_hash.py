@@ -7,12 +7,15 @@
 The first table gives the rate of a payload's digest beside that of the bare hash over as many
 contiguous bytes, and of the bare hash over a packed copy, which is made anew each time. Where
 ``make peers`` has made vLLM's environment, or ``--vllm-python`` names the Python of another one,
-its hasher gets the same objects in the same run. Bare hashes and vLLM's use one thread; our BLAKE3
-uses idle processors from 2 MiB on, so on a quiet machine it passes the bare one there.
+its hasher gets the same objects in the same run, in turns with ours. Bare hashes and vLLM's use one
+thread; our BLAKE3 uses idle processors from 2 MiB on, so on a quiet machine it passes the bare one
+there.
 
 The second table gives the processor time of a request whose media was sent before, from the body of
-the HTTP request up to the engine's queue, where it is refused; client and network do not count. A
-request with the same question and no media is there for comparison.
+the HTTP request up to the engine's queue, where it is refused; client and network do not count.
+``cpu_ms`` is the median over the quietest of ten rounds; ``one_processor_ms`` the same while all
+threads of the door are kept on one processor, for to wake an idle one takes time too. A request
+with the same question and no media is there for comparison.
 """
 
 from __future__ import annotations
@@ -22,11 +25,13 @@ import base64
 import hashlib
 import io
 import json
+import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,23 +86,30 @@ def noise(side: int) -> Image.Image:
     return Image.fromarray(pixels)
 
 
-def best_seconds(works: Sequence[Callable[[], object]], seconds: float) -> list[float]:
-    """Least time of one turn of each work; on a shared machine that is what it takes itself.
+class Least:
+    """Least seconds of one turn of each work; on a shared machine that is what it takes itself.
 
     Works take turns, so that a slow minute hurts all of them.
+
+    Attributes:
+        best: By the name of the work.
     """
-    best = [float("inf")] * len(works)
-    for _ in range(ROUNDS):
-        for index, work in enumerate(works):
-            end = time.perf_counter() + seconds / ROUNDS
+
+    def __init__(self, works: Mapping[str, Callable[[], object]]) -> None:
+        self._works = works
+        self.best = dict.fromkeys(works, float("inf"))
+
+    def add_round(self, seconds: float) -> None:
+        """Gives each work so much time."""
+        for name, work in self._works.items():
+            end = time.perf_counter() + seconds
             while True:
                 start = time.perf_counter()
                 work()
                 now = time.perf_counter()
-                best[index] = min(best[index], now - start)
+                self.best[name] = min(self.best[name], now - start)
                 if now >= end:
                     break
-    return best
 
 
 def packed(item: Any) -> np.ndarray:
@@ -107,30 +119,45 @@ def packed(item: Any) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(item)).reshape(-1).view(np.uint8)
 
 
-def hash_rows(seconds: float, vllm: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rates of every item under every algorithm, in 10^9 bytes of packed values a second."""
+def hash_rows(seconds: float, theirs: Rival | None) -> list[dict[str, Any]]:
+    """Rates of every item under every algorithm, in 10^9 bytes of packed values a second.
+
+    Args:
+        seconds: Time for each rate.
+        theirs: vLLM's hasher, if it is there. Rounds of ours and of its take turns.
+
+    Raises:
+        RivalFailed: If it ends before its time.
+    """
     from tensorrt_llm.inputs.multimodal_data import HASH_ALGORITHMS, MediaHasher
 
-    rows = []
+    works: dict[str, Callable[[], object]] = {}
+    sizes: dict[str, int] = {}
     for name, _, item in objects():
         bare = packed(item)
-        payload = as_payload(item)
         for algorithm in HASH_ALGORITHMS:
-            hasher, raw = MediaHasher(algorithm), RAW[algorithm]
-            times: dict[str, Callable[[], object]] = {
-                "gb_per_s": partial(hasher.payload_digest, *payload),
-                "raw_gb_per_s": partial(raw, bare.data),
-                "copy_gb_per_s": partial(hash_copy, raw, item),
-            }
-            spent = best_seconds(list(times.values()), seconds)
-            rates = {
-                key: round(bare.nbytes / least / 1e9, 3)
-                for key, least in zip(times, spent, strict=True)
-            }
-            theirs = vllm.get(f"{name}/{algorithm}")
-            ratio = round(rates["gb_per_s"] / theirs, 2) if theirs else None
-            row = {"item": name, "algorithm": algorithm, **rates}
-            rows.append({**row, "vllm_gb_per_s": theirs, "ratio": ratio})
+            hasher, raw, row = MediaHasher(algorithm), RAW[algorithm], f"{name}/{algorithm}"
+            works[f"{row}/gb_per_s"] = partial(hasher.payload_digest, *as_payload(item))
+            works[f"{row}/raw_gb_per_s"] = partial(raw, bare.data)
+            works[f"{row}/copy_gb_per_s"] = partial(hash_copy, raw, item)
+            sizes[row] = bare.nbytes
+    least = Least(works)
+    for _ in range(ROUNDS):
+        least.add_round(seconds / ROUNDS)
+        if theirs is not None:
+            theirs.round()
+    rows = []
+    for row, size in sizes.items():
+        name, used = row.rsplit("/", 1)
+        rates = {
+            key: round(size / least.best[f"{row}/{key}"] / 1e9, 3)
+            for key in ("gb_per_s", "raw_gb_per_s", "copy_gb_per_s")
+        }
+        of_raw = round(rates["gb_per_s"] / rates["raw_gb_per_s"], 3)
+        vllm = theirs.told.get(row) if theirs is not None else None
+        ratio = round(rates["gb_per_s"] / vllm, 2) if vllm else None
+        figures = {**rates, "of_raw": of_raw, "vllm_gb_per_s": vllm, "ratio": ratio}
+        rows.append({"item": name, "algorithm": used, **figures})
     return rows
 
 
@@ -156,35 +183,40 @@ def hash_copy(raw: Callable[[Any], bytes], item: Any) -> bytes:
     return raw(item.tobytes())
 
 
-def vllm_rates(python: str | None, seconds: float) -> dict[str, Any]:
-    """vLLM's rates by item and algorithm and its version, measured by its own Python, if any."""
+def measured_rows(python: str | None, seconds: float) -> tuple[list[dict[str, Any]], str | None]:
+    """The rows, and vLLM's version if its hasher was measured, by its own Python, in the run."""
     chosen = python or interpreter("vLLM")
     if chosen is None:
         click.echo("vLLM not run: its environment is absent (make peers)", err=True)
-        return {}
+        return hash_rows(seconds, None), None
     try:
         options = ["--inside-vllm", "--seconds", str(seconds)]
         with Rival(chosen, "benchmarks.media_hash", *options) as rival:
-            return rival.told
+            return hash_rows(seconds, rival), rival.told["version"]
     except RivalFailed as failure:
         click.echo(f"vLLM not run: {failure}", err=True)
-        return {}
+        return hash_rows(seconds, None), None
 
 
 def inside_vllm(seconds: float) -> None:
-    """Runs in vLLM's environment; prints the rates."""
+    """Runs in vLLM's environment: measures a round for every line it reads, prints the rates."""
     import vllm
     from vllm.multimodal.hasher import MultiModalHasher
 
-    rates: dict[str, Any] = {"version": vllm.__version__}
+    works: dict[str, Callable[[], object]] = {}
+    sizes: dict[str, int] = {}
     for name, modality, item in objects():
         for algorithm in ("blake3", "sha256"):
-            work = partial(
+            works[f"{name}/{algorithm}"] = partial(
                 MultiModalHasher.hash_kwargs, algorithm, model_id="m", **{modality: item}
             )
-            [spent] = best_seconds([work], seconds)
-            rates[f"{name}/{algorithm}"] = round(packed(item).nbytes / spent / 1e9, 3)
-    print(json.dumps(rates))
+            sizes[f"{name}/{algorithm}"] = packed(item).nbytes
+    least = Least(works)
+    print(json.dumps({"version": vllm.__version__}), flush=True)
+    for _ in sys.stdin:
+        least.add_round(seconds / ROUNDS)
+        rates = {row: round(size / least.best[row] / 1e9, 3) for row, size in sizes.items()}
+        print(json.dumps({"version": vllm.__version__, **rates}), flush=True)
 
 
 def jpeg() -> bytes:
@@ -254,8 +286,39 @@ async def post(app: Any, body: bytes) -> int:
     return statuses[0]
 
 
+def quietest(rounds: list[list[float]]) -> float:
+    """The least median of a round."""
+    return round(min(statistics.median(turns) for turns in rounds), 3)
+
+
+@contextmanager
+def one_processor() -> Iterator[None]:
+    """Keeps all threads of this process on one processor, where the system lets it."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    threads = [int(name) for name in os.listdir("/proc/self/task")]
+
+    def keep(processors: set[int]) -> None:
+        for thread in threads:
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(thread, processors)
+
+    keep({max(allowed)})
+    try:
+        yield
+    finally:
+        keep(allowed)
+
+
 def repeat_rows(model: str, turns: int) -> list[dict[str, Any]]:
-    """Processor time of repeats, the median over ``turns``."""
+    """Processor time of repeats: medians over all turns, and over those of the quietest round.
+
+    Args:
+        model: Folder of the checkpoint.
+        turns: Turns of each request in all rounds.
+    """
     from tensorrt_llm import LLM
     from tensorrt_llm.errors import QueueFullError
     from tensorrt_llm.inputs.media_access import MediaAccess
@@ -264,37 +327,49 @@ def repeat_rows(model: str, turns: int) -> list[dict[str, Any]]:
     def full(request: object) -> None:
         raise QueueFullError("measured up to here")
 
-    async def measure(server: OpenAIServer, llm: LLM, body: bytes) -> tuple[list[float], int]:
-        answered = await post(server.app, body)
-        if answered != 200:
-            raise click.ClickException(f"the first request was answered with {answered}")
-        llm.submit = full  # type: ignore[method-assign,assignment]
-        decodes, spent = server.media_loader.decodes, []
-        for _ in range(turns):
+    async def measure(server: OpenAIServer, body: bytes) -> list[float]:
+        spent = []
+        for _ in range(max(1, turns // ROUNDS)):
             start = time.process_time()
             await post(server.app, body)
             spent.append((time.process_time() - start) * 1000)
-        del llm.submit
-        return spent, server.media_loader.decodes - decodes
+        return spent
 
-    rows = []
     with (
         tempfile.TemporaryDirectory() as folder,
         LLM(model, kv_cache_config={"max_tokens": 16_384}, max_seq_len=8192) as llm,
     ):
         access = MediaAccess(allowed_local_media_path=Path(folder))
         server = OpenAIServer(llm, ServerConfig("tiny", access))
-        for name, body in bodies(Path(folder)):
-            spent, decodes = asyncio.run(measure(server, llm, body))
-            rows.append(
-                {
-                    "item": name,
-                    "cpu_ms": round(statistics.median(spent), 3),
-                    "least_cpu_ms": round(min(spent), 3),
-                    "decodes": decodes,
-                }
-            )
-    return rows
+        asked = dict(bodies(Path(folder)))
+        for body in asked.values():
+            answered = asyncio.run(post(server.app, body))
+            if answered != 200:
+                raise click.ClickException(f"a first request was answered with {answered}")
+        llm.submit = full  # type: ignore[method-assign,assignment]
+        rounds: dict[str, list[list[float]]] = {name: [] for name in asked}
+        alone: dict[str, list[list[float]]] = {name: [] for name in asked}
+        decodes = dict.fromkeys(asked, 0)
+        for _ in range(ROUNDS):
+            for name, body in asked.items():
+                before = server.media_loader.decodes
+                rounds[name].append(asyncio.run(measure(server, body)))
+                with one_processor():
+                    alone[name].append(asyncio.run(measure(server, body)))
+                decodes[name] += server.media_loader.decodes - before
+        del llm.submit
+    return [
+        {
+            "item": name,
+            # Others on the machine make a turn longer, never shorter.
+            "cpu_ms": quietest(spent),
+            "one_processor_ms": quietest(alone[name]),
+            "median_of_all_ms": round(statistics.median([t for turns in spent for t in turns]), 3),
+            "least_ms": round(min(t for turns in spent for t in turns), 3),
+            "decodes": decodes[name],
+        }
+        for name, spent in rounds.items()
+    ]
 
 
 def show(report: dict[str, Any], console: Console) -> None:
@@ -312,7 +387,7 @@ def show(report: dict[str, Any], console: Console) -> None:
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, writable=True))
 @click.option("--vllm-python", help="Python of an environment with vLLM.")
 @click.option("--seconds", default=1.0, show_default=True, help="Time for each rate.")
-@click.option("--turns", default=50, show_default=True, help="Repeats of each request.")
+@click.option("--turns", default=200, show_default=True, help="Repeats of each request.")
 @click.option("--inside-vllm", "inside", is_flag=True, hidden=True)
 def main(
     json_file: str | None, vllm_python: str | None, seconds: float, turns: int, inside: bool
@@ -325,9 +400,8 @@ def main(
 
     with tempfile.TemporaryDirectory() as folder:
         repeat = repeat_rows(build_tiny(Path(folder) / "phi4mm"), turns)
-    theirs = vllm_rates(vllm_python, seconds)
-    rows = hash_rows(seconds, theirs)
-    known = {**versions(), "vllm": theirs.get("version")}
+    rows, vllm = measured_rows(vllm_python, seconds)
+    known = {**versions(), "vllm": vllm}
     report = {"rows": rows, "repeat": repeat, "machine": machine(), "versions": known}
     report["command"] = "python benchmarks/media_hash.py"
     show(report, Console(width=None if sys.stdout.isatty() else 120))

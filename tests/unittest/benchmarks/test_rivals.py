@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks import kv_cache_manager, media_hash
@@ -130,12 +133,22 @@ def test_one_rival_answers_and_the_other_fails(
 
 
 def test_the_hasher_of_an_absent_vllm_has_no_rates(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert media_hash.vllm_rates(None, 0.01) == {}
-    install(folder, "vllm", 'echo \'{"version": "9.9"}\'')
-    assert media_hash.vllm_rates(None, 0.01) == {"version": "9.9"}
+    def small() -> Iterator[tuple[str, str, Any]]:
+        yield "clip", "audio", np.zeros(4096, np.float32)
+
+    monkeypatch.setattr(media_hash, "objects", small)
+    rows, version = media_hash.measured_rows(None, 0.01)
+    assert version is None and [row["vllm_gb_per_s"] for row in rows] == [None] * 3
+    told = '{"version": "9.9", "clip/blake3": 0.5}'
+    install(folder, "vllm", f"echo '{told}'; while read line; do echo '{told}'; done")
+    rows, version = media_hash.measured_rows(None, 0.01)
+    assert version == "9.9" and [row["vllm_gb_per_s"] for row in rows] == [0.5, None, None]
+    assert rows[0]["ratio"] == pytest.approx(rows[0]["gb_per_s"] / 0.5, abs=0.01)
     broken = install(folder, "broken", "exit 1")
-    assert media_hash.vllm_rates(str(broken), 0.01) == {}
+    assert media_hash.measured_rows(str(broken), 0.01)[1] is None
+    early = install(folder, "early", f"echo '{told}'; exit 2")
+    assert media_hash.measured_rows(str(early), 0.01)[1] is None
     said = capsys.readouterr().err.splitlines()
-    assert [line.split(":")[0] for line in said] == ["vLLM not run"] * 2
+    assert [line.split(":")[0] for line in said] == ["vLLM not run"] * 3
