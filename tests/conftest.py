@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 # Before anything imports Torch or transformers, which read these once.
-os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Workers and servers run side by side on few processors: none may spin.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
@@ -22,10 +25,33 @@ from support.families import FAMILIES, Family
 if TYPE_CHECKING:
     from tensorrt_llm.executor.host_process import HostProcess
 
+# Fixtures of tests/integration, each of them servers that take long to start.
+SHARED_SERVERS = ("serve_family", "pair", "all_media")
+
 # Wall time on a busy machine says nothing about an example, so it fails none; a failure prints how
 # to run that very example again.
 hypothesis.settings.register_profile("repository", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("repository")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Gives each parallel worker a temporary folder of its own: some tests look at what is left."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="trtllm-tests-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["TMPDIR"] = tempfile.tempdir = folder.name
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Says what runs in one process: a file's tests, and all files that share servers."""
+    fixtures: dict[str, set[str]] = {}
+    for item in items:
+        fixtures.setdefault(item.location[0], set()).update(getattr(item, "fixturenames", ()))
+    for item in items:
+        file = item.location[0]
+        group = next((name for name in SHARED_SERVERS if name in fixtures[file]), file)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import functools
 import signal
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,27 @@ from support.served import Served
 from support.server import TIMEOUT_SECONDS, Server
 
 StartServers = Callable[[dict[str, Sequence[str]]], dict[str, Server]]
+
+
+class FamilyByFamily:
+    """Lets the tests of one family's server follow one another, whatever files they are in."""
+
+    # Behind pytest, which orders by fixture within a file.
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        places = [
+            i for i, item in enumerate(items) if "served" in getattr(item, "fixturenames", ())
+        ]
+        served = sorted(
+            (items[place] for place in places), key=lambda one: one.callspec.params["served"]
+        )
+        for place, item in zip(places, served, strict=True):
+            items[place] = item
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the order."""
+    config.pluginmanager.register(FamilyByFamily())
 
 
 @pytest.fixture(scope="session")
@@ -74,22 +94,46 @@ def pair(
 
 
 @pytest.fixture(scope="session")
-def serve_family(
-    checkpoint_root: Path, media_dir: Path, start_servers: StartServers
-) -> Callable[[str], Served]:
-    """Gives the server of a family, started when a test first asks for it."""
+def all_media(checkpoint_root: Path, media_dir: Path, start_servers: StartServers) -> Server:
+    """A server whose model takes images, audio and video, for the clients that people use."""
+    checkpoint = build_checkpoint("qwen2_5_omni", checkpoint_root)
+    options = [str(checkpoint), "--max_seq_len", "4096"]
+    options += ["--allowed_local_media_path", str(media_dir)]
+    return start_servers({"all": options})["all"]
 
-    @functools.cache
+
+@pytest.fixture(scope="session")
+def serve_family(
+    checkpoint_root: Path, media_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Served]]:
+    """Gives the server of a family. It ends when that of another one is asked for."""
+    running: dict[str, Served] = {}
+    logs = tmp_path_factory.mktemp("families")
+
+    def end() -> None:
+        _, last = running.popitem()
+        with last.server as server:
+            assert server.stop() == 0
+
     def serve(name: str) -> Served:
+        if name in running:
+            return running[name]
+        if running:
+            end()
         checkpoint = build_checkpoint(name, checkpoint_root)
         options = [
             *(str(checkpoint), "--max_seq_len", "4096", "--allow_loopback_media"),
             *("--allowed_local_media_path", str(media_dir)),
         ]
-        server = start_servers({name: options})[name]
-        return Served(name, server, ChatOracle(checkpoint), ReferenceModel(checkpoint))
+        server = Server(options, logs / f"{name}-{uuid.uuid4().hex}.log")
+        oracles = ChatOracle(checkpoint), ReferenceModel(checkpoint)
+        running[name] = Served(name, server, *oracles)
+        server.wait_until_ready()
+        return running[name]
 
-    return serve
+    yield serve
+    if running:
+        end()
 
 
 @pytest.fixture

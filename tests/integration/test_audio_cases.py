@@ -23,9 +23,9 @@ ASK = "Listen. "
 END = " What was said?"
 
 
-@pytest.fixture(scope="module")
-def served(serve_family: Callable[[str], Served]) -> Served:
-    return serve_family("qwen2_audio")
+@pytest.fixture(scope="module", params=["qwen2_audio"])
+def served(request: pytest.FixtureRequest, serve_family: Callable[[str], Served]) -> Served:
+    return serve_family(request.param)
 
 
 def sent(url: str, **fields: Any) -> list[dict[str, Any]]:
@@ -55,6 +55,20 @@ def test_clips_that_differ_late_or_little(served: Served, salt: str) -> None:
     tail[-16:] = 0.9
     one[RATE] = 0.9
     all_apart(served, salt, base, half, tail, one)
+
+
+def test_questions_on_a_clip_and_on_one_with_the_same_head(served: Served, salt: str) -> None:
+    """C12, alone and beside another clip."""
+    clip_a, other = clip(21, 6.0), clip(23, 3.0)
+    clip_b = clip_a.copy()
+    clip_b[3 * RATE :] = clip(22, 3.0)
+    for beside in ((), (" and ", other)):
+        for sound, end in (
+            *((clip_a, "Transcribe."), (clip_a, "Transcribe."), (clip_a, "How many words?")),
+            *((clip_b, "Transcribe."), (clip_a, "Transcribe.")),
+        ):
+            # The count of cached tokens is compared with brute force, as the answer is.
+            served.check(f"Listen to {1 + len(beside)}: ", sound, *beside, end, salt=salt)
 
 
 def test_equal_samples_at_other_rates(served: Served, salt: str) -> None:

@@ -107,7 +107,9 @@ BAD = {
     "unknown field": bad("Hello", "unknown field", "no_such_field", no_such_field=1),
     "wrong type": bad("Hello", "", "max_tokens", max_tokens="many"),
     "out of range": bad("Hello", "temperature", "temperature", temperature=-1),
-    "beam search": bad("Hello", "not available", "use_beam_search", use_beam_search=True),
+    "half a beam search": bad(
+        "Hello", "without use_beam_search", "length_penalty", length_penalty=2
+    ),
     "unknown media option": bad(
         content_json(picture(4)), "no_such", "mm_processor_kwargs",
         mm_processor_kwargs={"no_such": 1},

@@ -43,13 +43,17 @@ def assert_nothing_left(folder: str) -> None:
 def test_the_demo_keeps_its_promises() -> None:
     done = subprocess.run(DEMO, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = re.findall(r"^ *(\S.*?) +200 +\d+ ms +(\d+) +(\d+) +(yes)? +(yes) *$", done.stdout, re.M)
-    assert len(rows) == 9
+    row = r"^ *(\S.*?) +200 +\d+ ms +(\d+) +(\d+) +yes +(yes)? +yes +(I \w+ .*?\.) *$"
+    rows = re.findall(row, done.stdout, re.M)
+    assert len(rows) == 9, done.stdout
     repeats = [row for row in rows if row[0].startswith("time ")]
     assert len(repeats) == 4
-    for _, prompt, cached, as_first, _ in repeats:
+    clip_a = rows[0][4]
+    for _, prompt, cached, as_first, answer in repeats:
         assert int(cached) == int(prompt) - 1
         assert as_first == "yes"
+        assert answer == clip_a
+    assert rows[5][4] != clip_a, "another clip says something else"
     assert "Shown: one audio request, sent 5 times" in done.stdout
     assert_nothing_left(folder_of(done.stdout))
 
@@ -65,8 +69,13 @@ def test_a_server_that_does_not_start_is_shown_with_its_log() -> None:
 
 @contextmanager
 def running_demo(log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with open(log, "wb") as output:
-        demo = subprocess.Popen(DEMO, stdout=output, stderr=subprocess.STDOUT)
+    # Children of a shell's background job inherit that Ctrl-C is ignored; a terminal's do not.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with open(log, "wb") as output:
+            demo = subprocess.Popen(DEMO, stdout=output, stderr=subprocess.STDOUT)
+    finally:
+        signal.signal(signal.SIGINT, before)
     try:
         yield demo
     finally:

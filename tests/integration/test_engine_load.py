@@ -25,7 +25,7 @@ from tensorrt_llm.errors import DeadlineExceededError
 from tensorrt_llm.executor.result import GenerationResult
 from tensorrt_llm.inputs.data import ProcessedPrompt
 
-SECONDS = float(os.environ.get("TRTLLM_LOAD_SECONDS", "8"))
+SECONDS = float(os.environ.get("TRTLLM_LOAD_SECONDS", "15"))
 SEED = int(os.environ.get("TRTLLM_LOAD_SEED", random.randrange(2**32)))
 MOST_NEW = 80
 MOST_AT_ONCE = 9
@@ -161,7 +161,7 @@ def test_every_answer_is_right_and_everything_comes_back(
         load = Load(executor, questions, SEED)
         end = time.monotonic() + SECONDS
         # A busy machine gets more time until all that is to happen has happened once.
-        pressed = [seen["numQueuedRequests"]]
+        pressed, lost = [0], [0]
         while time.monotonic() < end or (min(pressed) == 0 and time.monotonic() < end + 60):
             if load.rng.random() < 0.3:
                 load.arrive()
@@ -170,7 +170,11 @@ def test_every_answer_is_right_and_everything_comes_back(
                 seen["numQueuedRequests"] += record["numQueuedRequests"]
                 inflight = record["inflightBatchingStats"]
                 seen["numPausedRequests"] += inflight["numPausedRequests"]
-            pressed = [seen["numQueuedRequests"], *load.ended.values()]
+                cache = record["kvCacheStats"]
+                offloaded = cache["offloadedBlocks"]
+                lost = [record["multimodalStats"]["embeddingStore"]["evictions"]]
+                lost.append(cache["evictedBlocks"] + offloaded if host is None else offloaded)
+            pressed = [seen["numQueuedRequests"], *load.ended.values(), *lost]
             if policy == "MAX_UTILIZATION":
                 pressed.append(seen["numPausedRequests"])
             time.sleep(0.002)

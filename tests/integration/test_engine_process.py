@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -20,8 +21,9 @@ from support.media import clip, picture
 from support.server import Server
 
 STALL_SECONDS = 6
-# From the end of the engine's process to the last byte of a stream; generous for a busy machine.
-NOTICE_SECONDS = 8
+# From the end of the engine's process to the last byte of a stream. Only a stream that is forgotten
+# takes so long: a busy machine must not look like one.
+NOTICE_SECONDS = 60
 LONG = {
     "messages": [{"role": "user", "content": "Go on."}],
     "ignore_eos": True,
@@ -51,7 +53,7 @@ def engine_of(server: Server) -> psutil.Process:
 
 
 def health(server: Server) -> httpx.Response:
-    return httpx.get(f"{server.url}/health", trust_env=False, timeout=5)
+    return httpx.get(f"{server.url}/health", trust_env=False, timeout=60)
 
 
 def hold_streams(server: Server, count: int, strike, seconds: float) -> list[dict]:
@@ -86,6 +88,18 @@ def hold_streams(server: Server, count: int, strike, seconds: float) -> list[dic
     return last
 
 
+def counted(server: Server) -> dict[str, float]:
+    """What was counted of engines and of requests that they took along."""
+    page = httpx.get(f"{server.url}/prometheus/metrics", trust_env=False, timeout=30).text
+    found = dict(re.findall(r"^trtllm_(\w+(?:\{[^}]*\})?) (\S+)$", page, re.M))
+    names = (
+        "engine_restarts_total",
+        'requests_total{outcome="error"}',
+        'request_errors_total{kind="EngineDiedError"}',
+    )
+    return {name: float(found.get(name, 0)) for name in names}
+
+
 def wait_until_healthy(server: Server, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while health(server).status_code != 200:
@@ -101,13 +115,14 @@ def test_streams_of_a_killed_engine_end_with_an_error_and_the_next_request_is_ri
     truth = reuse_off.chat(content).text
     assert server.chat(content).text == truth
     for _ in range(2):
-        began = time.monotonic()
+        before = counted(server)
         last = hold_streams(server, 4, lambda: engine_of(server).kill(), NOTICE_SECONDS)
         for event in last:
             assert event["error"]["code"] == 500
             assert "signal 9 (SIGKILL)" in event["error"]["message"]
-        assert time.monotonic() - began < 60
         wait_until_healthy(server)
+        after = counted(server)
+        assert [after[name] - before[name] for name in before] == [1, 4, 4]
         # Whatever the memo of the door remembers, the new engine has nothing.
         replies = [server.chat(content) for _ in range(2)]
         assert [reply.text for reply in replies] == [truth, truth]
@@ -138,26 +153,71 @@ def test_a_stuck_engine_is_replaced_and_health_never_waits_for_it(server: Server
     wait_until_healthy(server)
     engine = engine_of(server)
     took: list[float] = []
+    states: list[int] = []
 
     def strike() -> None:
         engine.suspend()
-        with httpx.Client(trust_env=False, base_url=server.url) as client:
+        with httpx.Client(trust_env=False, base_url=server.url, timeout=60) as client:
             client.get("/version")
-            for _ in range(40):
+            while engine.is_running():
                 began = time.monotonic()
-                client.get("/health")
+                states.append(client.get("/health").status_code)
                 took.append(time.monotonic() - began)
                 time.sleep(0.05)
 
     last = hold_streams(server, 2, strike, STALL_SECONDS + NOTICE_SECONDS)
     assert all("was stuck: no turn for" in event["error"]["message"] for event in last)
     took.sort()
-    print(f"/health with a stuck engine: median {1e3 * took[20]:.1f} ms, most {1e3 * took[-1]:.1f}")
-    # The median, for other programs take their turn on this machine too.
-    assert took[20] < 0.05
+    median = took[len(took) // 2]
+    print(f"/health with a stuck engine: median {1e3 * median:.1f} ms, most {1e3 * took[-1]:.1f}")
+    # One that waited for the engine would be answered when there is another.
+    assert states[0] == 200 and len(took) > 3
     wait_until_healthy(server)
     assert not engine.is_running()
     assert server.chat("Hello").status == 200
+
+
+def run_for(engine: psutil.Process, seconds: float) -> None:
+    """Lets an engine have so much time of a processor, however busy the machine is."""
+    begun = sum(engine.cpu_times()[:2])
+    wait_until(lambda: sum(engine.cpu_times()[:2]) - begun >= seconds, "it runs")
+
+
+def test_an_engine_that_is_slow_but_moves_is_never_taken_for_stuck(
+    server: Server, reuse_off: Server
+) -> None:
+    """C28: it stands still again and again, altogether for longer than it may at once."""
+    wait_until_healthy(server)
+    engine, stood, states = engine_of(server), 0.0, set()
+    counted = {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}
+
+    def slow_down() -> float:
+        stood = 0.0
+        while stood < STALL_SECONDS + 1:
+            began = time.monotonic()
+            engine.suspend()
+            time.sleep(0.3)
+            states.add(health(server).status_code)
+            stood += time.monotonic() - began
+            engine.resume()
+            run_for(engine, 0.03)
+        return stood
+
+    with server.open_stream({**LONG, **counted}) as events, ThreadPoolExecutor(1) as other:
+        text, count = "", 0
+        slow = other.submit(slow_down)
+        for event in events:
+            assert "error" not in event, event
+            text += event["choices"][0]["delta"].get("content") or ""
+            count = event["usage"]["completion_tokens"]
+            if slow.done():
+                break
+        stood = slow.result()
+    assert stood > STALL_SECONDS and count > 20, "no pressure"
+    assert states == {200}
+    assert engine_of(server) == engine
+    assert text
+    assert reuse_off.post({**LONG, "max_tokens": count, "temperature": 0}).text.startswith(text)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +245,7 @@ def test_whatever_ends_the_server_nothing_of_it_stays(
         assert len(family) >= (1 if when == "loading" else 2)
         if when == "loading":
             ended(server, family, number)
-            wait_until(lambda: names_left() <= before, "nothing is left", 10)
+            wait_until(lambda: names_left() <= before, "nothing is left")
             return
         with server.open_stream(LONG) as events, contextlib.suppress(httpx.TransportError):
             next(events)
@@ -193,7 +253,7 @@ def test_whatever_ends_the_server_nothing_of_it_stays(
                 engine_of(server).suspend()
             ended(server, family, number)
             list(events)
-    wait_until(lambda: names_left() <= before, "nothing is left", 10)
+    wait_until(lambda: names_left() <= before, "nothing is left")
 
 
 def test_a_server_that_is_killed_while_it_serves_leaves_nothing(server: Server) -> None:
@@ -211,7 +271,7 @@ def test_a_server_that_is_killed_while_it_serves_leaves_nothing(server: Server) 
 
 def ended(server: Server, family: list[psutil.Process], number: signal.Signals) -> None:
     server.process.send_signal(number)
-    status = server.process.wait(30)
+    status = server.process.wait(60)
     assert status == (0 if number is signal.SIGTERM else -number), server.log_tail()
-    _, alive = psutil.wait_procs(family, timeout=10)
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert alive == []

@@ -28,10 +28,10 @@ def served(request: pytest.FixtureRequest, serve_family: ServeFamily) -> Served:
     return serve_family(request.param)
 
 
-def test_repeats_succeed_and_come_from_the_cache(served: Served) -> None:
+def test_repeats_succeed_and_come_from_the_cache(served: Served, salt: str) -> None:
     media = served.media(1)
     message = ("user", [QUESTION, media])
-    cached = [served.check(QUESTION, media) for _ in range(REPEATS)]
+    cached = [served.check(QUESTION, media, salt=salt) for _ in range(REPEATS)]
     assert cached == [0, *[len(served.oracle.prompt(message)) - 1] * (REPEATS - 1)]
 
 
@@ -75,7 +75,7 @@ def test_a_modality_that_the_model_does_not_take_is_named_with_those_it_takes(
     }
     takes = next(family.modalities for family in FAMILIES if family.name == served.name)
     refused = content.keys() - set(takes)
-    assert refused
+    assert refused or served.name == "qwen2_5_omni"
     for other in sorted(refused):
         reply = served.server.chat(content[other])
         assert reply.status == 400 and reply.error is not None

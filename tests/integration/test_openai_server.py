@@ -94,7 +94,7 @@ def test_completions_by_the_official_client(reuse_on: Server) -> None:
             assert "".join(chunk.choices[0].text for chunk in stream) == whole.choices[0].text
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 20) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "the condition never held"

@@ -9,7 +9,10 @@ import subprocess
 import sys
 
 import pytest
-from support.checkpoints import REPOSITORY
+from click.testing import CliRunner
+from support.checkpoints import REPOSITORY, load_script
+
+from tensorrt_llm.commands.bench import main
 
 SCRIPT = REPOSITORY / "benchmarks" / "reuse_hit_rate.py"
 
@@ -39,6 +42,14 @@ def test_every_workload_reuses_the_most_possible_without_a_wrong_hit(tmp_path) -
     ("arguments", "says"), [(("--scale", "0"), "--scale"), (("--model", "/none"), "--model")]
 )
 def test_a_wrong_argument_is_named(arguments, says) -> None:
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert f"Invalid value for '{says}'" in done.stderr
+    done = CliRunner().invoke(load_script("benchmarks/reuse_hit_rate.py").main, arguments)
+    assert done.exit_code == 2
+    assert f"Invalid value for '{says}'" in done.output
+
+
+def test_the_command_says_what_it_cannot_measure(llama_checkpoint, tmp_path) -> None:
+    for folder, says in ((tmp_path, "no config.json"), (llama_checkpoint, "takes no audio and")):
+        done = CliRunner().invoke(main, ["reuse", str(folder)])
+        assert done.exit_code == 1 and says in done.output, done.output
+    done = CliRunner().invoke(main, ["reuse", str(tmp_path), "--scale", "0"])
+    assert done.exit_code == 2 and "Invalid value for '--scale'" in done.output

@@ -19,12 +19,14 @@ import soundfile
 from PIL import Image
 
 from benchmarks.prefix_model import PrefixModel, scope_of, token_keys
+from support.families import modality_of
 from support.media import RATE, data_uri, image_bytes, wav_bytes
 from support.prompts import PromptMaker
 from tensorrt_llm.inputs.data import ProcessedPrompt
+from tensorrt_llm.inputs.video_data import VideoClip
 
 Sound: TypeAlias = "np.ndarray | tuple[np.ndarray, int]"
-Part: TypeAlias = "str | Image.Image | Sound"
+Part: TypeAlias = "str | Image.Image | VideoClip | Sound"
 Message: TypeAlias = "tuple[str, Sequence[Part]]"
 Options: TypeAlias = "Mapping[str, Any] | None"
 
@@ -140,19 +142,25 @@ def _template_part(part: Part) -> dict[str, str]:
     """The part as stock chat templates take it."""
     if isinstance(part, str):
         return {"type": "text", "text": part}
-    return {"type": "image" if isinstance(part, Image.Image) else "audio"}
+    return {"type": modality_of(part)}
 
 
-def _as_sent(part: Image.Image | Sound) -> Image.Image | tuple[np.ndarray, int]:
+def _as_sent(
+    part: Image.Image | VideoClip | Sound,
+) -> Image.Image | VideoClip | tuple[np.ndarray, int]:
     """What a receiver has: samples lose what a 16-bit file cannot hold."""
-    if isinstance(part, Image.Image):
+    if isinstance(part, Image.Image | VideoClip):
         return part
     return soundfile.read(io.BytesIO(wav_bytes(*samples_and_rate(part))), dtype="float32")
 
 
-def _name(part: Image.Image | Sound) -> str:
+def _name(part: Image.Image | VideoClip | Sound) -> str:
     """All that makes a payload what it is; no digest of the product is involved."""
     if isinstance(part, Image.Image):
         return f"{part.mode} {part.size} {hashlib.sha256(part.tobytes()).hexdigest()}"
+    if isinstance(part, VideoClip):
+        heard = "" if part.audio is None else _name((part.audio.samples, part.audio.sample_rate))
+        shown = hashlib.sha256(part.frames.tobytes()).hexdigest()
+        return f"{part.frames.shape} {shown} {part.timestamps} {part.fps} {heard}"
     samples, rate = samples_and_rate(part)
     return f"{samples.shape} {rate} {hashlib.sha256(wav_bytes(samples, rate)).hexdigest()}"

@@ -6,10 +6,15 @@ from __future__ import annotations
 
 import base64
 import io
+from typing import TYPE_CHECKING
 
 import numpy as np
 import soundfile
 from PIL import Image, ImageDraw
+
+# Every test imports this module; few need a video.
+if TYPE_CHECKING:
+    from tensorrt_llm.inputs.video_data import VideoClip
 
 RATE = 16_000
 
@@ -20,6 +25,34 @@ def clip(seed: int, seconds: float = 2.0, rate: int = RATE) -> np.ndarray:
     t = np.arange(int(seconds * rate)) / rate
     tone = 0.3 * np.sin(2 * np.pi * (200 + 37 * seed) * t)
     return (tone + 0.05 * rng.standard_normal(len(t))).astype(np.float32)
+
+
+VIDEO_RATE = 2.0
+"""Frames a second of every video here, so that a reference need not be told."""
+
+
+def film(
+    seed: int,
+    frames: int = 4,
+    width: int = 112,
+    height: int = 84,
+    sound: np.ndarray | None = None,
+    rate: float = VIDEO_RATE,
+) -> VideoClip:
+    """A video: ``picture``s, each shown for half a second unless another rate is given."""
+    from tensorrt_llm.inputs.multimodal_data import AudioData
+    from tensorrt_llm.inputs.video_data import VideoClip
+
+    pixels = np.stack([np.asarray(picture(seed * 64 + n, width, height)) for n in range(frames)])
+    return VideoClip(
+        frames=pixels,
+        frame_indices=tuple(range(frames)),
+        timestamps=tuple(n / rate for n in range(frames)),
+        fps=rate,
+        duration=frames / rate,
+        total_num_frames=frames,
+        audio=None if sound is None else AudioData(sound, RATE),
+    )
 
 
 def picture(seed: int, width: int = 200, height: int = 140) -> Image.Image:

@@ -106,7 +106,7 @@ class Host:
         self.drip(to, b"a" * 200)
 
     def answer_silence(self, to, argument: str) -> None:
-        self.gone.wait(5)
+        self.gone.wait(60)
 
     def answer_noise(self, to, argument: str) -> None:
         to.wfile.write(b"\x00\x01\x02 no http at all\r\n\r\n")

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from transformers import AutoTokenizer
 
 from support.media import RATE
 from tensorrt_llm.inputs.data import ProcessedPrompt
@@ -17,6 +16,8 @@ from tensorrt_llm.inputs.media_access import MediaAccess
 from tensorrt_llm.inputs.media_io import MediaLoader
 from tensorrt_llm.inputs.multimodal_data import MediaHasher
 from tensorrt_llm.inputs.registry import create_input_processor
+from tensorrt_llm.inputs.video_data import VideoClip
+from tensorrt_llm.llmapi.checkpoint import load_tokenizer
 
 
 class PromptMaker:
@@ -24,17 +25,19 @@ class PromptMaker:
 
     def __init__(self, checkpoint: Path) -> None:
         hasher = MediaHasher()
-        self.tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+        self.tokenizer = load_tokenizer(None, str(checkpoint))
         self.loader = MediaLoader(MediaAccess(trusted=True), hasher)
         self.processor = create_input_processor(str(checkpoint), self.tokenizer, hasher)
 
     def __call__(self, text: str, *media: Any, **options: Any) -> ProcessedPrompt:
-        """A prompt. Media in placeholder order: pictures are PIL images; clips are arrays at 16 kHz
-        or pairs of samples and rate."""
+        """A prompt. Media in placeholder order: pictures are PIL images, videos are ``VideoClip``;
+        clips are arrays at 16 kHz or pairs of samples and rate."""
         items = []
         for source in media:
             if isinstance(source, Image.Image):
                 items.append(self.loader.load("image", source))
+            elif isinstance(source, VideoClip):
+                items.append(self.loader.load("video", source))
             else:
                 sound = source if isinstance(source, tuple) else (np.asarray(source), RATE)
                 items.append(self.loader.load("audio", sound))

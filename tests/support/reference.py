@@ -10,7 +10,10 @@ from pathlib import Path
 import torch
 import transformers
 
+from support.media import VIDEO_RATE
 from tensorrt_llm.inputs.data import ProcessedItem, ProcessedPrompt
+
+FRAMES_OF_GROUP = 2
 
 
 @dataclass(frozen=True)
@@ -21,10 +24,26 @@ class Answer:
     logits: torch.Tensor
 
 
-class ReferenceModel:
-    """Stock ``generate`` with its own attention and its own KV cache."""
+def assert_same_logits(actual: torch.Tensor, expected: torch.Tensor) -> None:
+    """Equal but for rounding, which grows with the logits and differs between processors.
 
-    def __init__(self, checkpoint: Path) -> None:
+    The stock model's own logits, of up to 37, are up to 2.0e-4 away from those of the same weights
+    in float64, and so are ours; another item's blocks make a difference of over 0.05.
+    """
+    most = max(1e-4, 5e-6 * float(expected.abs().max()))
+    torch.testing.assert_close(actual, expected, atol=most, rtol=0)
+
+
+class ReferenceModel:
+    """Stock ``generate`` with its own attention and its own KV cache.
+
+    Args:
+        checkpoint: Folder.
+        video_rate: Frames taken a second, of every video that it is asked about.
+    """
+
+    def __init__(self, checkpoint: Path, video_rate: float = VIDEO_RATE) -> None:
+        self._group_seconds = FRAMES_OF_GROUP / video_rate
         config = transformers.AutoConfig.from_pretrained(checkpoint)
         model_class = getattr(transformers, config.architectures[0])
         self.model = model_class.from_pretrained(
@@ -72,8 +91,18 @@ class ReferenceModel:
             # Pictures of fewer tiles are filled up with empty ones, which the model drops again.
             inputs["pixel_values"] = _filled_up(inputs["pixel_values"])
         joined = {name: torch.cat(tensors, axis) for name, tensors in inputs.items()}
-        if "image_grid_thw" in joined and self.model.config.model_type != "qwen2_5_omni_thinker":
-            joined["mm_token_type_ids"] = (ids == self.model.config.image_token_id).int()
+        config = self.model.config
+        videos = kinds.count("video")
+        seconds = torch.full((videos,), self._group_seconds)
+        if config.model_type.endswith("_vl") and {"image", "video"} & set(kinds):
+            joined["mm_token_type_ids"] = (ids == config.image_token_id).int() + 2 * (
+                ids == config.video_token_id
+            ).int()
+        if config.model_type == "qwen2_5_omni_thinker" and videos:
+            joined["video_second_per_grid"] = seconds
+            joined["use_audio_in_video"] = joined.pop("is_sound", None) is not None
+        if config.model_type == "qwen2_5_vl" and videos:
+            joined["second_per_grid_ts"] = seconds
         if self.model.config.model_type == "gemma3":
             joined["token_type_ids"] = (ids == self.model.config.image_token_id).int()
         return {"input_ids": ids, **joined}

@@ -7,17 +7,21 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from examples.demo_server import LocalServer
 
 # A request that takes longer hangs.
 TIMEOUT_SECONDS = 60
+# The variable by which a server's processes are told from others.
+_MARK = "TRTLLM_TESTS_SERVER"
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,9 @@ class Server(LocalServer):
     """A server with the calls that tests make. Every call has a time limit."""
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
-        super().__init__(arguments, log)
+        mark = uuid.uuid4().hex
+        super().__init__(arguments, log, environment={_MARK: mark})
+        self._mark = f"{_MARK}={mark}".encode()
         self._client = httpx.Client(trust_env=False, timeout=TIMEOUT_SECONDS)
 
     def __exit__(self, *error: object) -> None:
@@ -99,21 +105,33 @@ class Server(LocalServer):
         return self._client.get(f"{self.url}/health").status_code == 200
 
     def processes(self) -> list[int]:
-        """Ids of the processes of the server's session that have not ended."""
-        return [pid for pid in _running() if _session_of(pid) == self.process.pid]
+        """Ids of the server's processes that have not ended: the door's and those it started.
+
+        They have sessions of their own, and one whose parent has ended belongs to nobody. All
+        inherit a mark but decoders, which the door starts with few variables.
+        """
+        marked = {
+            pid
+            for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+            if self._mark in _environment_of(pid)
+        }
+        return sorted(marked | {child for pid in marked for child in _children_of(pid)})
 
 
-def _running() -> list[int]:
-    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
-
-
-def _session_of(pid: int) -> int | None:
+def _environment_of(pid: int) -> bytes:
+    """Empty for a process that has ended, waited for or not."""
     try:
-        # The name in brackets may hold anything; state, parent, group and session follow it.
-        state, _, _, session = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
+        return Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
-        return None
-    return None if state == "Z" else int(session)
+        return b""
+
+
+def _children_of(pid: int) -> list[int]:
+    try:
+        children = psutil.Process(pid).children()
+        return [child.pid for child in children if child.status() != psutil.STATUS_ZOMBIE]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _whole(response: httpx.Response) -> Reply:
