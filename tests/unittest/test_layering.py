@@ -29,8 +29,11 @@ RANKS = {
     "bindings": 0,
     "sampling_params": 1,
     "inputs": 1,
+    "llmapi.strict_model": 1,
     "llmapi.llm_args": 1,
     "_torch.attention_backend": 1,
+    "_torch.load_progress": 1,
+    "_torch.peft": 1,
     "inputs.registry": 2,
     "inputs.processors": 2,
     "_torch.models": 2,
@@ -47,6 +50,7 @@ RANKS = {
     "executor.host_process": 4,
     "llmapi": 5,
     "serve": 6,
+    "bench": 6,
     "commands": 7,
 }
 
@@ -55,11 +59,13 @@ ROOMS = (
     "bindings",
     "inputs",
     "_torch.attention_backend",
+    "_torch.peft",
     "_torch.models",
     "_torch.pyexecutor",
     "executor",
     "llmapi",
     "serve",
+    "bench",
     "commands",
 )
 
@@ -67,6 +73,7 @@ ROOMS = (
 CLOSED = {
     "bindings": (),
     "_torch.attention_backend": ("errors", "logger"),
+    "_torch.peft": ("errors", "logger"),
 }
 
 # Whatever their ranks: the first never imports the others.
