@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import GenerationConfig, PretrainedConfig
+from transformers.utils import GENERATION_CONFIG_NAME
 
 from tensorrt_llm._torch.attention_backend import AttentionBackend, choose_backend
 from tensorrt_llm._torch.models import DecoderModel, load_model
@@ -385,10 +387,14 @@ def _resolve_max_seq_len(asked: int | None, config: PretrainedConfig) -> int:
 
 
 def _end_of_sequence_ids(model_path: str, config: PretrainedConfig) -> frozenset[int]:
-    try:
-        ids = GenerationConfig.from_pretrained(model_path, local_files_only=True).eos_token_id
-    except OSError:
-        ids = config.get_text_config(decoder=True).eos_token_id
+    ids = config.get_text_config(decoder=True).eos_token_id
+    written = Path(model_path, GENERATION_CONFIG_NAME)
+    if written.exists():
+        try:
+            ids = GenerationConfig.from_pretrained(model_path, local_files_only=True).eos_token_id
+        except (OSError, ValueError, TypeError) as error:
+            # Going on without it would mean answers that do not end where the model ends them.
+            raise ConfigurationError(f"{written}: not readable: {error}") from error
     if ids is None:
         return frozenset()
     return frozenset([ids] if isinstance(ids, int) else ids)

@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from jinja2 import TemplateError, TemplateSyntaxError
+
 from tensorrt_llm.errors import ConfigurationError
 
 
@@ -86,6 +88,27 @@ def read_chat_template(template: str | None) -> str | None:
     if not path.is_file():
         raise ConfigurationError(f"chat_template: {template!r} is neither a file nor Jinja text")
     return path.read_text(encoding="utf-8")
+
+
+def check_chat_template(tokenizer: Any, template: str | None) -> None:
+    """Makes sure that the template in use is Jinja, where there is one.
+
+    Args:
+        tokenizer: Whose own template is used without another.
+        template: Jinja text used instead.
+
+    Raises:
+        ConfigurationError: If it cannot be parsed. Says where.
+    """
+    if template is None and not getattr(tokenizer, "chat_template", None):
+        return
+    message = [{"role": "user", "content": "a"}]
+    try:
+        tokenizer.apply_chat_template(message, tokenize=False, chat_template=template)
+    except TemplateSyntaxError as error:
+        raise ConfigurationError(f"chat_template: line {error.lineno}: {error.message}") from error
+    except (TemplateError, TypeError, ValueError):
+        return  # It is Jinja, and does not take this message.
 
 
 def _first_line(error: Exception) -> str:

@@ -38,7 +38,12 @@ from tensorrt_llm.inputs.multimodal_data import MediaHasher
 from tensorrt_llm.inputs.registry import InputProcessor, create_input_processor
 from tensorrt_llm.llmapi.adapters import AdapterRegistry
 from tensorrt_llm.llmapi.call_arguments import is_single, refuse_arguments, spread
-from tensorrt_llm.llmapi.checkpoint import check_checkpoint, load_tokenizer, read_chat_template
+from tensorrt_llm.llmapi.checkpoint import (
+    check_chat_template,
+    check_checkpoint,
+    load_tokenizer,
+    read_chat_template,
+)
 from tensorrt_llm.llmapi.event_stream import EventStream
 from tensorrt_llm.llmapi.llm_args import (
     SINGLE_PROCESS_VARIABLE,
@@ -153,6 +158,7 @@ class LLM(AbstractContextManager["LLM"]):
         config = load_config(self.args.model)
         chat_template = read_chat_template(self.args.chat_template)
         self._tokenizer = load_tokenizer(self.args.tokenizer, self.args.model)
+        check_chat_template(self._tokenizer, chat_template)
         # One hasher for all that identify media here: a keyed one gives digests of its own.
         self.hasher = MediaHasher(self.args.multimodal_config.hash_algorithm)
         processor = create_input_processor(self.args.model, self._tokenizer, self.hasher, config)

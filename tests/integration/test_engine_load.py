@@ -142,6 +142,7 @@ def expected(answer: list[int], count: int, stop: list[int] | None) -> list[int]
     return tokens
 
 
+@pytest.mark.timeout(SECONDS + 450)
 @pytest.mark.parametrize("host", [None, "1MiB"])
 @pytest.mark.parametrize("policy", ["GUARANTEED_NO_EVICT", "MAX_UTILIZATION"])
 def test_every_answer_is_right_and_everything_comes_back(

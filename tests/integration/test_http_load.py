@@ -7,7 +7,7 @@ for how long each setting runs, and has every setting run; the seed is printed, 
 ``TRTLLM_LOAD_SEED`` sets it. So 30 minutes in all are
 
     export TRTLLM_LOAD_SECONDS=450
-    make test-python TESTS="-s --timeout=900 tests/integration/test_http_load.py"
+    make test-python TESTS="-s tests/integration/test_http_load.py"
 """
 
 from __future__ import annotations
@@ -196,6 +196,7 @@ def alone(server: Server) -> bool:
     return (last["numActiveRequests"], last["numQueuedRequests"]) == (1, 0)
 
 
+@pytest.mark.timeout(SECONDS + 450)
 @pytest.mark.parametrize(("policy", "host"), SETTINGS + (MORE_SETTINGS if ON_DEMAND else []))
 def test_every_answer_is_right_and_everything_comes_back(
     phi4mm_checkpoint: Path,

@@ -105,12 +105,20 @@ class IterationStats:
     ) -> None:
         """Adds one iteration. Memory in use is looked up every second, as that takes long."""
         self._iteration += 1
-        now = time.time()
+        now = time.monotonic()  # the wall clock may be set back
         if now >= self._memory_due:
             self._memory = (self._process.memory_info().rss, self._gpu_bytes())
             self._memory_due = now + MEMORY_SECONDS
         self._records.append(
-            _Record(self._iteration, now, *self._memory, counts, kv, embeddings, dict(encoder_runs))
+            _Record(
+                self._iteration,
+                time.time(),
+                *self._memory,
+                counts,
+                kv,
+                embeddings,
+                dict(encoder_runs),
+            )
         )
 
     def drain(self) -> list[dict[str, Any]]:

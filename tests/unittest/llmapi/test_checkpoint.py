@@ -8,9 +8,15 @@ import json
 from pathlib import Path
 
 import pytest
+from transformers import AutoTokenizer
 
 from tensorrt_llm.errors import ConfigurationError
-from tensorrt_llm.llmapi.checkpoint import check_checkpoint, load_tokenizer, read_chat_template
+from tensorrt_llm.llmapi.checkpoint import (
+    check_chat_template,
+    check_checkpoint,
+    load_tokenizer,
+    read_chat_template,
+)
 
 
 def test_a_checkpoint_is_accepted(llama_checkpoint: Path) -> None:
@@ -68,3 +74,13 @@ def test_templates(tmp_path: Path) -> None:
     assert read_chat_template("{% if x %}y{% endif %}") == "{% if x %}y{% endif %}"
     with pytest.raises(ConfigurationError, match="neither a file nor Jinja text"):
         read_chat_template("no/such.jinja")
+
+
+def test_a_template_is_parsed_before_a_request_needs_it(llama_checkpoint: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(llama_checkpoint)
+    check_chat_template(tokenizer, None)
+    check_chat_template(tokenizer, "{{ raise_exception('not this message') }}")
+    with pytest.raises(ConfigurationError, match=r"chat_template: line 2: .*endif"):
+        check_chat_template(tokenizer, "{{ messages }}\n{% if messages %}")
+    tokenizer.chat_template = None
+    check_chat_template(tokenizer, None)
