@@ -20,7 +20,7 @@ TYPED = $(filter-out tests,$(CHECKED))
 .DEFAULT_GOAL := help
 # The targets share .venv and build/, and the order of the tests is part of the output.
 .NOTPARALLEL:
-.PHONY: help setup demo docs test sanitize fuzz mutants peers browser page test-cpp test-python lint format clean distclean
+.PHONY: help setup demo docs test sanitize fuzz mutants peers browser page regression test-cpp test-python lint format clean distclean
 
 help:  ## List the commands
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -68,6 +68,12 @@ browser:  ## Install Debian's Chromium if there is none; without it the tests of
 page: setup browser  ## Test the server's page in Chromium, time it and take its pictures
 	$(BIN)/python -m pytest tests/integration/test_page.py
 	$(BIN)/python benchmarks/page.py --images docs/images --json benchmarks/results/page.json
+
+regression: setup  ## Count the instructions of the core paths and compare them with the baseline
+	@command -v valgrind >/dev/null || { \
+		apt-get update -qq && apt-get install -qq -y --no-install-recommends valgrind >/dev/null; } || \
+		echo 'regression: no valgrind here, and this user cannot install it'
+	$(BIN)/python benchmarks/check_regression.py
 
 test-python: setup  ## Run the Python tests only
 	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),--numprocesses $(PROCESSES) --dist loadgroup)
