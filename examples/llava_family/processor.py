@@ -14,13 +14,9 @@ from PIL import Image
 from tensorrt_llm.errors import ConfigurationError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
+from tensorrt_llm.inputs.prepared_item import PreparedItem
 from tensorrt_llm.inputs.processors.settings import normalised, read_image_settings
-from tensorrt_llm.inputs.registry import (
-    InputProcessor,
-    PreparedItem,
-    fingerprint,
-    register_input_processor,
-)
+from tensorrt_llm.inputs.registry import InputProcessor, fingerprint, register_input_processor
 
 
 @register_input_processor("llava")

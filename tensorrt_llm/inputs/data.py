@@ -257,6 +257,7 @@ class ProcessedItem:
         uuid: The caller's id, echoed in events.
         part: Where the item stood in the request, for messages.
         deferred: Its content, where that was not decoded when the item was made.
+        grid: Lines and columns that its rows alone do not tell (see ``EmbeddingData``).
     """
 
     modality: str
@@ -267,6 +268,7 @@ class ProcessedItem:
     uuid: str | None = None
     part: str | None = None
     deferred: DeferredContent | None = field(default=None, repr=False)
+    grid: tuple[int, int] | None = None
 
     @property
     def was_decoded(self) -> bool:

@@ -29,7 +29,7 @@ Every description holds ``kind``, ``shape``, ``dtype`` and ``byteorder``, and be
 - a video ``frame_indices``, ``timestamps``, ``fps``, ``duration``, ``total_num_frames`` and
   ``has_audio``. Buffer: the chosen frames in time order, three bytes a pixel. A second part holds
   its clip, if it has one.
-- an embedding nothing more. Buffer: the rows in order.
+- an embedding ``grid``, where it has one. Buffer: the rows in order.
 
 ``byteorder`` is always ``"little"``.
 
@@ -230,16 +230,21 @@ class EmbeddingData:
     """Rows of an item that the caller's own encoder made.
 
     Args:
-        rows: Array or tensor of floats, ``[rows, hidden_size]``. Not copied.
+        rows: Array or tensor of floats, ``[rows, row_width]``. Not copied.
+        grid: Lines and columns, for families where rows alone do not say how they stand: of rows
+            (Qwen2-VL and its kin), or of tiles, ``(0, 0)`` for a picture in one (Idefics3).
 
     Raises:
-        TypeError: If it is no dense array of floats.
+        TypeError: If it is no dense array of floats, or the grid is not two whole numbers.
         MediaError: If it has other axes, no rows, or values that are not numbers.
     """
 
     rows: np.ndarray | torch.Tensor
+    grid: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
+        if self.grid is not None and [type(side) for side in self.grid] != [int, int]:
+            raise TypeError(f"a grid is (lines, columns), two whole numbers, not {self.grid!r:.80}")
         values, dtype = as_numpy(self.rows)
         if values.dtype.kind != "f" and dtype != "bfloat16":
             raise TypeError(f"embedding rows are floats, not {dtype}")
@@ -252,9 +257,8 @@ class EmbeddingData:
     def copied(self) -> EmbeddingData:
         """The same rows in memory of their own, on the CPU, that no caller changes later."""
         rows = self.rows
-        return EmbeddingData(
-            rows.copy() if isinstance(rows, np.ndarray) else rows.detach().cpu().clone()
-        )
+        own = rows.copy() if isinstance(rows, np.ndarray) else rows.detach().cpu().clone()
+        return EmbeddingData(own, self.grid)
 
     def as_tensor(self, row_width: int) -> torch.Tensor:
         """The rows as a tensor on the CPU.
@@ -432,7 +436,8 @@ def _parts(data: Any) -> tuple[str, tuple[PayloadPart, ...]]:
     if isinstance(data, VideoClip):
         return "video", tuple(_video_parts(data))
     if isinstance(data, EmbeddingData):
-        return "embedding", (array_part(data.rows, "embedding"),)
+        placed = {} if data.grid is None else {"grid": list(data.grid)}
+        return "embedding", (array_part(data.rows, "embedding", **placed),)
     raise MediaError(f"media of type {type(data).__name__} has no canonical form")
 
 

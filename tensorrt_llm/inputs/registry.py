@@ -15,8 +15,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from tensorrt_llm.errors import (
     ConfigurationError,
+    MediaError,
     PlaceholderMismatchError,
     RequestError,
     UnsupportedModalityError,
@@ -35,7 +35,6 @@ from tensorrt_llm.inputs.data import (
     Digest,
     MediaItem,
     MediaSpan,
-    PlaceholderRun,
     ProcessedItem,
     ProcessedPrompt,
     StructuredPrompt,
@@ -44,59 +43,9 @@ from tensorrt_llm.inputs.media_memo import MediaMemo
 from tensorrt_llm.inputs.model_config import load_config
 from tensorrt_llm.inputs.multimodal_data import EmbeddingData, MediaHasher
 from tensorrt_llm.inputs.multimodal_params import EMBEDDING_KEY
-from tensorrt_llm.inputs.positions import ItemPositions, position_shift, prompt_positions
+from tensorrt_llm.inputs.positions import position_shift, prompt_positions
+from tensorrt_llm.inputs.prepared_item import PreparedItem
 from tensorrt_llm.inputs.tokenization import PromptTokenizer
-
-
-@dataclass(frozen=True, eq=False)
-class PreparedItem:
-    """One item, preprocessed alone.
-
-    Attributes:
-        token_ids: int32 ``[n]``: what takes the place of the item's one placeholder.
-        is_row: bool ``[n]``: which of these tokens hold embedding rows.
-        encoder_inputs: Tensors for the family's encoder.
-        encoder_kwargs: Further arguments of the encoder call.
-        context: Everything but payload and caller id that decides the item's rows: resolved
-            options, the processor's fingerprint, what stands beside it in the request.
-        positions: Where its tokens stand, if not at their indices.
-    """
-
-    token_ids: np.ndarray
-    is_row: np.ndarray
-    encoder_inputs: Mapping[str, torch.Tensor] = field(repr=False)
-    encoder_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    context: Mapping[str, Any] = field(default_factory=dict)
-    positions: ItemPositions | None = None
-
-    @classmethod
-    def of_rows(cls, placeholder: int, num_rows: int, **fields: Any) -> PreparedItem:
-        """An item that is nothing but ``num_rows`` placeholder tokens, each a row."""
-        token_ids = np.full(num_rows, placeholder, dtype=np.int32)
-        return cls(token_ids, np.ones(num_rows, dtype=bool), **fields)
-
-    def without_inputs(self) -> PreparedItem:
-        """The same item without its encoder inputs, for keeping."""
-        for array in (self.token_ids, self.is_row):
-            array.setflags(write=False)
-        return replace(self, encoder_inputs={})
-
-    @property
-    def nbytes(self) -> int:
-        """About how many bytes the item takes, its encoder inputs not counted."""
-        # The two dicts hold a few short values each.
-        own = 0 if self.positions is None else self.positions.nbytes
-        return self.token_ids.nbytes + self.is_row.nbytes + own + 1024
-
-    def runs(self, position: int) -> tuple[PlaceholderRun, ...]:
-        """The item's runs if its first token stands at ``position`` of the prompt."""
-        return tuple(PlaceholderRun(position + start, length) for start, length in self._spans)
-
-    @cached_property
-    def _spans(self) -> tuple[tuple[int, int], ...]:
-        """Start and length of each run of rows."""
-        edges = np.flatnonzero(np.diff(self.is_row, prepend=False, append=False))
-        return tuple((int(start), int(end - start)) for start, end in edges.reshape(-1, 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +90,9 @@ class InputProcessor(ABC):
     embedding_modalities: tuple[str, ...] = ()
     """Those of ``modalities`` whose items may come as rows (``EmbeddingData``)."""
 
+    grid_modalities: tuple[str, ...] = ()
+    """Those of ``embedding_modalities`` whose rows need a grid."""
+
     unidentified_modalities: tuple[str, ...] = ()
     """Those of ``modalities`` whose rows depend on more than ``prepare`` is given, so that nothing
     identifies them: a prompt shares nothing from such an item on."""
@@ -179,12 +131,20 @@ class InputProcessor(ABC):
         refuse_unknown_options(mm_processor_kwargs, ())
         return {}
 
-    def lay_out_rows(self, modality: str, num_rows: int) -> PreparedItem:
+    @property
+    def row_width(self) -> int:
+        """Values of an embedding row."""
+        return int(self.config.get_text_config(decoder=True).hidden_size)
+
+    def lay_out_rows(
+        self, modality: str, num_rows: int, grid: tuple[int, int] | None
+    ) -> PreparedItem:
         """The tokens of an item that came as rows; here nothing but a placeholder for each.
 
         Args:
             modality: One of ``embedding_modalities``.
             num_rows: How many rows there are.
+            grid: Their lines and columns, for ``grid_modalities`` only.
 
         Raises:
             MediaError: If an item never has so many.
@@ -380,9 +340,18 @@ class InputProcessor(ABC):
             raise
 
     def _prepare_rows(self, modality: str, given: EmbeddingData) -> PreparedItem:
-        rows = given.as_tensor(self.config.get_text_config(decoder=True).hidden_size)
+        rows = given.as_tensor(self.row_width)
+        if (given.grid is not None) != (modality in self.grid_modalities):
+            raise MediaError(
+                f"{modality} rows of this model "
+                + (
+                    "have no grid: give the rows alone"
+                    if given.grid is not None
+                    else "need a grid: give EmbeddingData(rows, grid=(lines, columns))"
+                )
+            )
         return replace(
-            self.lay_out_rows(modality, rows.shape[0]),
+            self.lay_out_rows(modality, rows.shape[0], given.grid),
             encoder_inputs={EMBEDDING_KEY: rows},
             context={"rows": "given"},
         )
@@ -406,6 +375,7 @@ class InputProcessor(ABC):
             uuid=item.uuid,
             part=item.part,
             deferred=item.content if isinstance(item.content, DeferredContent) else None,
+            grid=prepared.grid,
         )
 
     def _locate_modality(

@@ -27,6 +27,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from tensorrt_llm.errors import ConfigurationError, RequestError
 from tensorrt_llm.inputs.data import ProcessedItem, ProcessedPrompt, PromptInputs
+from tensorrt_llm.inputs.multimodal_data import EmbeddingData
 from tensorrt_llm.llmapi.llm import LLM, PreprocessedInputs, is_single
 from tensorrt_llm.sampling_params import SamplingParams
 
@@ -45,8 +46,8 @@ class EncoderOutput:
         prompt: The prompt text, if there was one.
         prompt_token_ids: The prompt with placeholders expanded.
         multi_modal_embeddings: By modality the rows of each item ``[num_rows, row_width]``, in the
-            model's dtype, on the CPU, in the order in which the items were given. An `LLM` takes
-            it under this name.
+            model's dtype, on the CPU, in the order in which the items were given; with their grid
+            (``EmbeddingData``) where they stand on one. An `LLM` takes it under this name.
         multimodal_hashes: Likewise 64 hex digits that identify the item; None if nothing does.
         finished: True, as there is nothing to stream.
     """
@@ -54,7 +55,7 @@ class EncoderOutput:
     request_id: int
     prompt: str | None
     prompt_token_ids: list[int] = field(repr=False)
-    multi_modal_embeddings: dict[str, list[torch.Tensor]] = field(repr=False)
+    multi_modal_embeddings: dict[str, list[torch.Tensor | EmbeddingData]] = field(repr=False)
     multimodal_hashes: dict[str, list[str | None]]
     finished: bool = True
 
@@ -223,12 +224,13 @@ class MultimodalEncoder(AbstractContextManager["MultimodalEncoder"]):
 def _output(
     request_id: int, prompt: ProcessedPrompt, rows: Sequence[torch.Tensor]
 ) -> EncoderOutput:
-    embeddings: dict[str, list[torch.Tensor]] = {}
+    embeddings: dict[str, list[torch.Tensor | EmbeddingData]] = {}
     hashes: dict[str, list[str | None]] = {}
     # Placeholders may name items in another order than they were given in.
     pairs = sorted(zip(prompt.items, rows, strict=True), key=lambda pair: _number(pair[0]))
     for item, own in pairs:
-        embeddings.setdefault(item.modality, []).append(own)
+        placed = own if item.grid is None else EmbeddingData(own, item.grid)
+        embeddings.setdefault(item.modality, []).append(placed)
         identity = None if item.identity is None else item.identity.hex()
         hashes.setdefault(item.modality, []).append(identity)
     return EncoderOutput(request_id, prompt.text, prompt.token_ids.tolist(), embeddings, hashes)

@@ -19,13 +19,9 @@ from PIL import Image
 from tensorrt_llm.errors import ConfigurationError, MediaError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
+from tensorrt_llm.inputs.prepared_item import PreparedItem
 from tensorrt_llm.inputs.processors.settings import normalised, read_image_settings
-from tensorrt_llm.inputs.registry import (
-    InputProcessor,
-    PreparedItem,
-    fingerprint,
-    register_input_processor,
-)
+from tensorrt_llm.inputs.registry import InputProcessor, fingerprint, register_input_processor
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,9 @@ class Gemma3InputProcessor(InputProcessor):
             context={"processor": self._fingerprint},
         )
 
-    def lay_out_rows(self, modality: str, num_rows: int) -> PreparedItem:
+    def lay_out_rows(
+        self, modality: str, num_rows: int, grid: tuple[int, int] | None = None
+    ) -> PreparedItem:
         """A picture's rows between two marks.
 
         Raises:

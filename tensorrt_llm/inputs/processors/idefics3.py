@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from PIL import Image
 
-from tensorrt_llm.errors import ConfigurationError, RequestError
+from tensorrt_llm.errors import ConfigurationError, MediaError, RequestError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
+from tensorrt_llm.inputs.prepared_item import PreparedItem
 from tensorrt_llm.inputs.processors.settings import normalised, read_image_settings
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
-    PreparedItem,
     fingerprint,
     refuse_unknown_options,
     register_input_processor,
@@ -147,6 +147,8 @@ class Idefics3InputProcessor(InputProcessor):
     """
 
     modalities = ("image",)
+    embedding_modalities = modalities
+    grid_modalities = modalities
 
     def read_settings(self) -> None:
         """Reads them, and sees that they fit the encoder."""
@@ -187,15 +189,35 @@ class Idefics3InputProcessor(InputProcessor):
         """Preprocesses one picture."""
         splits = options["do_image_splitting"]
         tiles, grid = cut_tiles(model_image(item.data), self._settings, splits)
-        # The text begins and ends with a special token: it is tokenised alike wherever it stands.
-        encoding = self.tokenizer(self._text(*grid), add_special_tokens=False)
-        token_ids = np.asarray(encoding["input_ids"], dtype=np.int32)
-        return PreparedItem(
-            token_ids,
-            token_ids == self.placeholder_token_id("image"),
+        return self._tiled(
+            grid,
             encoder_inputs={"pixel_values": torch.from_numpy(tiles)[None]},
             context={**options, "processor": self._fingerprint},
         )
+
+    def lay_out_rows(
+        self, modality: str, num_rows: int, grid: tuple[int, int] | None
+    ) -> PreparedItem:
+        """Rows of the tiles, line by line, and then those of the whole picture."""
+        assert grid is not None
+        lines, columns = grid
+        if min(grid) < 0 or (lines == 0) != (columns == 0):
+            raise MediaError(f"there is no grid of {lines} x {columns} tiles")
+        expected = (lines * columns + 1) * self._rows_per_tile
+        if num_rows != expected:
+            raise MediaError(
+                f"{lines} x {columns} tiles and the whole picture have {expected} rows, not "
+                f"{num_rows}"
+            )
+        return self._tiled(grid, encoder_inputs={})
+
+    def _tiled(self, grid: tuple[int, int], **fields: Any) -> PreparedItem:
+        """The item of a picture that is cut into a grid of tiles."""
+        # The text begins and ends with a special token: it is tokenised alike wherever it stands.
+        encoding = self.tokenizer(self._text(*grid), add_special_tokens=False)
+        token_ids = np.asarray(encoding["input_ids"], dtype=np.int32)
+        is_row = token_ids == self.placeholder_token_id("image")
+        return PreparedItem(token_ids, is_row, grid=grid, **fields)
 
     def _text(self, lines: int, columns: int) -> str:
         """What stands in the prompt for a picture of so many tiles."""

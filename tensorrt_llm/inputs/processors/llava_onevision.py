@@ -30,18 +30,14 @@ from transformers.image_utils import OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
 from tensorrt_llm.errors import ConfigurationError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
+from tensorrt_llm.inputs.prepared_item import PreparedItem
 from tensorrt_llm.inputs.processors.settings import (
     normalised,
     read_image_settings,
     read_video_settings,
 )
 from tensorrt_llm.inputs.processors.video_rows import check_rows, scaled_frames
-from tensorrt_llm.inputs.registry import (
-    InputProcessor,
-    PreparedItem,
-    fingerprint,
-    register_input_processor,
-)
+from tensorrt_llm.inputs.registry import InputProcessor, fingerprint, register_input_processor
 from tensorrt_llm.inputs.video_data import VideoClip
 
 # A picture's rows are made fewer where they exceed the allowed ones by more than this factor a

@@ -24,11 +24,11 @@ from tensorrt_llm.errors import ConfigurationError, MediaError, RequestError
 from tensorrt_llm.inputs.audio_form import to_model_rate
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
+from tensorrt_llm.inputs.prepared_item import PreparedItem
 from tensorrt_llm.inputs.processors import phi4mm_image
 from tensorrt_llm.inputs.processors.settings import load_feature_extractor, read_image_settings
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
-    PreparedItem,
     fingerprint,
     refuse_unknown_options,
     register_input_processor,

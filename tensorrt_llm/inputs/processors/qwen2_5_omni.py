@@ -21,6 +21,7 @@ from transformers import WhisperFeatureExtractor
 from tensorrt_llm.errors import RequestError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.positions import ItemPositions, grid_positions
+from tensorrt_llm.inputs.prepared_item import PreparedItem
 from tensorrt_llm.inputs.processors.qwen2_audio import prepare_clip
 from tensorrt_llm.inputs.processors.qwen2_vl import Qwen2VLInputProcessor
 from tensorrt_llm.inputs.processors.qwen_video import group_times, seconds_per_group
@@ -30,7 +31,7 @@ from tensorrt_llm.inputs.processors.settings import (
     whisper_settings,
 )
 from tensorrt_llm.inputs.processors.video_rows import check_rows
-from tensorrt_llm.inputs.registry import PreparedItem, fingerprint, register_input_processor
+from tensorrt_llm.inputs.registry import fingerprint, register_input_processor
 from tensorrt_llm.inputs.video_data import VideoClip
 
 _WITH_SOUND = "use_audio_in_video"
@@ -71,6 +72,7 @@ class Qwen2_5OmniInputProcessor(Qwen2VLInputProcessor):
     """
 
     modalities = ("image", "audio", "video")
+    embedding_modalities = ("image", "audio")
 
     # The stock processor has bounds of its own, whatever the settings of pictures say.
     shares_video_settings = False

@@ -9,6 +9,7 @@ video by the seconds between them, Qwen2-VL one behind the other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -16,10 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensorrt_llm.errors import ConfigurationError, RequestError
+from tensorrt_llm.errors import ConfigurationError, MediaError, RequestError
 from tensorrt_llm.inputs.data import MediaItem
 from tensorrt_llm.inputs.image_form import model_image
 from tensorrt_llm.inputs.positions import grid_positions
+from tensorrt_llm.inputs.prepared_item import PreparedItem
 from tensorrt_llm.inputs.processors.qwen_pixels import ImageSettings, patch_values, scaled_size
 from tensorrt_llm.inputs.processors.qwen_video import (
     VideoSettings,
@@ -31,7 +33,6 @@ from tensorrt_llm.inputs.processors.settings import read_image_settings, read_vi
 from tensorrt_llm.inputs.processors.video_rows import MAX_VIDEO_ROWS, check_rows
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
-    PreparedItem,
     fingerprint,
     refuse_unknown_options,
     register_input_processor,
@@ -56,6 +57,9 @@ class Qwen2VLInputProcessor(InputProcessor):
     """
 
     modalities: tuple[str, ...] = ("image", "video")
+    # The rows of a video also need their times.
+    embedding_modalities: tuple[str, ...] = ("image",)
+    grid_modalities = ("image",)
 
     video_settings_class: type[VideoSettings] = VideoSettings
     shares_video_settings = True
@@ -127,6 +131,23 @@ class Qwen2VLInputProcessor(InputProcessor):
             encoder_inputs={"pixel_values": patches, "image_grid_thw": grid},
             context={**bounds, "processor": self._fingerprint},
             positions=grid_positions(rows_high, rows_wide),
+            grid=(rows_high, rows_wide),
+        )
+
+    def lay_out_rows(
+        self, modality: str, num_rows: int, grid: tuple[int, int] | None
+    ) -> PreparedItem:
+        """Rows of a picture stand on their grid."""
+        if grid is None:
+            return super().lay_out_rows(modality, num_rows, grid)
+        if min(grid) < 1 or math.prod(grid) != num_rows:
+            raise MediaError(f"{num_rows} rows do not fill a grid of {grid[0]} x {grid[1]}")
+        return PreparedItem.of_rows(
+            self.placeholder_token_id(modality),
+            num_rows,
+            encoder_inputs={},
+            positions=grid_positions(*grid),
+            grid=grid,
         )
 
     def _prepare_video(self, video: VideoClip, options: Mapping[str, Any]) -> PreparedItem:

@@ -20,10 +20,11 @@ from transformers.image_utils import IMAGENET_STANDARD_MEAN, IMAGENET_STANDARD_S
 from tensorrt_llm.errors import MediaError
 from tensorrt_llm.inputs.data import StructuredPrompt
 from tensorrt_llm.inputs.positions import grid_positions, joined_positions
+from tensorrt_llm.inputs.prepared_item import PreparedItem
 from tensorrt_llm.inputs.processors.qwen2_vl import Qwen2VLInputProcessor
 from tensorrt_llm.inputs.processors.qwen_pixels import MAX_ASPECT
 from tensorrt_llm.inputs.processors.qwen_video import VideoSettings
-from tensorrt_llm.inputs.registry import PreparedItem, register_input_processor
+from tensorrt_llm.inputs.registry import register_input_processor
 from tensorrt_llm.inputs.video_data import VideoClip
 
 
@@ -102,6 +103,11 @@ class Qwen3VLInputProcessor(Qwen2VLInputProcessor):
     """Processor of Qwen3-VL. Options as of Qwen2-VL, those of video for all frames together."""
 
     video_settings_class = Qwen3VideoSettings
+
+    @property
+    def row_width(self) -> int:
+        """Also what is added behind the first layers (deepstack)."""
+        return super().row_width * (1 + len(self.config.vision_config.deepstack_visual_indexes))
 
     def _placed_video(
         self, video: VideoClip, grid: tuple[int, int, int], **fields: Any

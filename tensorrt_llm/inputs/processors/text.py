@@ -9,7 +9,8 @@ from typing import Any
 
 from tensorrt_llm.errors import UnsupportedModalityError
 from tensorrt_llm.inputs.data import MediaItem
-from tensorrt_llm.inputs.registry import InputProcessor, PreparedItem
+from tensorrt_llm.inputs.prepared_item import PreparedItem
+from tensorrt_llm.inputs.registry import InputProcessor
 
 
 class TextInputProcessor(InputProcessor):

@@ -17,17 +17,13 @@ from transformers import WhisperFeatureExtractor
 from tensorrt_llm.errors import ConfigurationError
 from tensorrt_llm.inputs.audio_form import to_model_rate
 from tensorrt_llm.inputs.data import MediaItem
+from tensorrt_llm.inputs.prepared_item import PreparedItem
 from tensorrt_llm.inputs.processors.settings import (
     check_whisper_extractor,
     load_feature_extractor,
     whisper_settings,
 )
-from tensorrt_llm.inputs.registry import (
-    InputProcessor,
-    PreparedItem,
-    fingerprint,
-    register_input_processor,
-)
+from tensorrt_llm.inputs.registry import InputProcessor, fingerprint, register_input_processor
 
 
 @register_input_processor("voxtral")

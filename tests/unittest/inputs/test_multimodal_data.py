@@ -386,6 +386,11 @@ def test_embeddings_are_dtype_shape_and_bytes():
         assert hasher.payload_digest("image", EmbeddingData(twin)) == digests["float32"]
     strided = rows.bfloat16().T.contiguous().T
     assert hasher.payload_digest("image", EmbeddingData(strided)) == digests["bfloat16"]
+    grids = [None, (1, 3), (3, 1), (0, 0)]
+    placed = [hasher.payload_digest("image", EmbeddingData(rows, grid)) for grid in grids]
+    assert placed[0] == digests["float32"] and len(set(placed)) == len(grids)
+    twin = EmbeddingData(rows.numpy(), (1, 3)).copied()
+    assert hasher.payload_digest("image", twin) == placed[1]
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,11 @@ from tensorrt_llm.inputs.data import (
 )
 from tensorrt_llm.inputs.media_memo import MediaMemo
 from tensorrt_llm.inputs.multimodal_data import AudioData, EmbeddingData, MediaHasher
+from tensorrt_llm.inputs.prepared_item import PreparedItem
 from tensorrt_llm.inputs.processors import Phi4MultimodalInputProcessor, TextInputProcessor
 from tensorrt_llm.inputs.registry import (
     InputProcessor,
     InputProcessorRegistry,
-    PreparedItem,
     create_input_processor,
     fingerprint,
 )

@@ -15,17 +15,20 @@ import torch
 from PIL import Image
 from support.checkpoints import build_checkpoint
 from support.families import FAMILIES, Family
-from support.media import RATE, clip, picture
+from support.media import RATE, clip, film, picture
 
 from tensorrt_llm import LLM, MultimodalEncoder
 from tensorrt_llm.errors import ConfigurationError, MediaError, RequestError
+from tensorrt_llm.inputs.multimodal_data import EmbeddingData
 from tensorrt_llm.llmapi import RequestOutput
 from tensorrt_llm.sampling_params import SamplingParams
 
+# Each family with each kind that it takes as rows.
 TAKES_ROWS = [
-    one
-    for one in FAMILIES
-    if one.name in ("phi4mm", "qwen2_audio", "gemma3", "llava_onevision", "voxtral")
+    (family, modality)
+    for family in FAMILIES
+    for modality in family.modalities
+    if modality != "video" or family.name == "llava_onevision"
 ]
 LEAD = "Read these notes with great care before you answer. " * 4
 SHORT = SamplingParams(max_tokens=5, ignore_eos=True, return_generation_logits=True)
@@ -33,10 +36,10 @@ POOL = {"kv_cache_config": {"max_tokens": 8192}}
 
 
 class Pair:
-    """An encoder and a whole model of one checkpoint."""
+    """An encoder and a whole model of one checkpoint, and a kind of media that it takes."""
 
-    def __init__(self, family: Family, checkpoint: Path, host: Any) -> None:
-        self.family = family
+    def __init__(self, family: Family, modality: str, checkpoint: Path, host: Any) -> None:
+        self.family, self.modality = family, modality
         self.encoder = MultimodalEncoder(str(checkpoint), engine_host=host)
         self.model = LLM(str(checkpoint), max_seq_len=4096, engine_host=host, **POOL)
 
@@ -55,15 +58,32 @@ class Pair:
         return ready.prompt.items[0].runs[0].position
 
 
-@pytest.fixture(scope="module", params=TAKES_ROWS[:1], ids=str)
+def named(kind: tuple[Family, str]) -> str:
+    return f"{kind[0].name}-{kind[1]}"
+
+
+@pytest.fixture(scope="module", params=TAKES_ROWS[:1], ids=named)
 def pair(request, checkpoint_root: Path, engine_host) -> Iterator[Pair]:
-    pair = Pair(request.param, build_checkpoint(request.param.name, checkpoint_root), engine_host)
+    family, modality = request.param
+    pair = Pair(family, modality, build_checkpoint(family.name, checkpoint_root), engine_host)
     yield pair
     pair.close()
 
 
 def some(modality: str, seed: int) -> Any:
-    return picture(seed) if modality == "image" else (clip(seed), RATE)
+    if modality == "video":
+        return film(seed, 3)
+    return picture(seed, 300, 90) if modality == "image" else (clip(seed), RATE)
+
+
+def values(given: Any) -> torch.Tensor:
+    """The rows themselves, which come with a grid from some families."""
+    return given.rows if isinstance(given, EmbeddingData) else given
+
+
+def like(given: Any, rows: Any) -> Any:
+    """Other rows that stand as these do."""
+    return EmbeddingData(rows, given.grid) if isinstance(given, EmbeddingData) else rows
 
 
 def same_answer(one: RequestOutput, other: RequestOutput) -> bool:
@@ -77,9 +97,9 @@ def full_repeat(result: RequestOutput) -> int:
     return len(result.prompt_token_ids) - 1
 
 
-@pytest.mark.parametrize("pair", TAKES_ROWS, indirect=True, ids=str)
+@pytest.mark.parametrize("pair", TAKES_ROWS, indirect=True, ids=named)
 def test_rows_stand_for_their_media_and_share_with_equal_rows_only(pair: Pair) -> None:
-    modality = pair.family.modalities[0]
+    modality = pair.modality
     text = pair.text(modality)
     media = {modality: some(modality, 1)}
     out = pair.encoder.generate({"prompt": text, "multi_modal_data": media}, use_tqdm=False)
@@ -93,11 +113,13 @@ def test_rows_stand_for_their_media_and_share_with_equal_rows_only(pair: Pair) -
     assert by_rows.cached_tokens <= start
     again = pair.ask(text, "multi_modal_embeddings", rows)
     assert again.cached_tokens == full_repeat(again) and same_answer(again, by_rows)
-    in_numpy = {modality: rows[modality][0].numpy().copy()}
+    given = rows[modality][0]
+    in_numpy = {modality: like(given, values(given).numpy().copy())}
     assert pair.ask(text, "multi_modal_embeddings", in_numpy).cached_tokens == full_repeat(again)
-    nearly = rows[modality][0].clone()
+    nearly = values(given).clone()
     nearly[-1, -1] = torch.nextafter(nearly[-1, -1], torch.tensor(9.0))
-    assert pair.ask(text, "multi_modal_embeddings", {modality: nearly}).cached_tokens <= start
+    other = {modality: like(given, nearly)}
+    assert pair.ask(text, "multi_modal_embeddings", other).cached_tokens <= start
     salted = pair.ask(text, "multi_modal_embeddings", rows, cache_salt="own")
     assert salted.cached_tokens == 0 and same_answer(salted, by_rows)
     # With nothing kept, and nothing at hand, the engine asks for the rows again.
@@ -105,8 +127,67 @@ def test_rows_stand_for_their_media_and_share_with_equal_rows_only(pair: Pair) -
     assert same_answer(pair.ask(text, "multi_modal_embeddings", rows), by_rows)
 
 
+GRIDS = [kind for kind in TAKES_ROWS if kind[0].name in ("qwen2_vl", "qwen3_vl", "idefics3")]
+
+
+@pytest.mark.parametrize("pair", GRIDS, indirect=True, ids=named)
+def test_equal_rows_on_another_grid_share_nothing(pair: Pair) -> None:
+    """As when a picture is turned: the same rows, in other places."""
+    text = pair.text("image")
+    prompt = {"prompt": text, "multi_modal_data": {"image": some("image", 8)}}
+    (given,) = pair.encoder.generate(prompt, use_tqdm=False).multi_modal_embeddings["image"]
+    lines, columns = given.grid
+    assert lines != columns
+    turned = {"image": EmbeddingData(given.rows, (columns, lines))}
+    upright = pair.ask(text, "multi_modal_embeddings", {"image": given})
+    other = pair.ask(text, "multi_modal_embeddings", turned)
+    assert other.cached_tokens <= pair.first_row(text, turned)
+    assert not same_answer(other, upright)
+    again = pair.ask(text, "multi_modal_embeddings", {"image": given})
+    assert again.cached_tokens == full_repeat(again) and same_answer(again, upright)
+    turned_again = pair.ask(text, "multi_modal_embeddings", turned)
+    assert turned_again.cached_tokens == full_repeat(turned_again)
+    assert same_answer(turned_again, other)
+
+
+@pytest.mark.parametrize("pair", GRIDS, indirect=True, ids=named)
+@pytest.mark.parametrize(
+    ("grid", "told"),
+    [
+        (None, "need a grid"),
+        ((7, 11), r"7 x 11"),
+        ((0, 5), r"0 x 5"),
+        ((-1, -1), r"-1 x -1"),
+        ((10**9, 10**9), "1000000000 x 1000000000"),
+    ],
+)
+def test_a_grid_that_does_not_fit_is_refused(
+    grid: tuple[int, int] | None, told: str, pair: Pair
+) -> None:
+    text = pair.text("image")
+    prompt = {"prompt": text, "multi_modal_data": {"image": some("image", 9)}}
+    (given,) = pair.encoder.generate(prompt, use_tqdm=False).multi_modal_embeddings["image"]
+    wrong = {"image": EmbeddingData(given.rows, grid)}
+    with pytest.raises(MediaError, match=rf"image\[0\]: .*{told}"):
+        pair.ask(text, "multi_modal_embeddings", wrong)
+    assert pair.ask(text, "multi_modal_embeddings", {"image": given}).outputs[0].token_ids
+
+
+def test_a_grid_where_there_is_none_is_refused(pair: Pair) -> None:
+    rows = np.ones((4, 64), np.float32)
+    with pytest.raises(MediaError, match="have no grid"):
+        wrong = {pair.modality: EmbeddingData(rows, (2, 2))}
+        pair.ask(pair.text(pair.modality), "multi_modal_embeddings", wrong)
+
+
+@pytest.mark.parametrize("grid", [(1,), (1, 2, 3), (1.0, 2), (True, 1), "ab", 7])
+def test_a_grid_is_two_whole_numbers(grid: Any) -> None:
+    with pytest.raises(TypeError):
+        EmbeddingData(np.ones((2, 2), np.float32), grid)
+
+
 def test_a_repeat_is_not_encoded_again_and_salts_do_not_share(pair: Pair) -> None:
-    modality = pair.family.modalities[0]
+    modality = pair.modality
     prompt = {"prompt": pair.text(modality), "multi_modal_data": {modality: some(modality, 2)}}
 
     def runs() -> int:
@@ -128,7 +209,7 @@ def test_a_repeat_is_not_encoded_again_and_salts_do_not_share(pair: Pair) -> Non
 
 
 def test_what_a_caller_changes_later_changes_nothing(pair: Pair) -> None:
-    modality = pair.family.modalities[0]
+    modality = pair.modality
     text = pair.text(modality)
     media = {"prompt": text, "multi_modal_data": {modality: some(modality, 3)}}
     rows = pair.encoder.generate(media, use_tqdm=False).multi_modal_embeddings
@@ -145,7 +226,7 @@ def test_what_a_caller_changes_later_changes_nothing(pair: Pair) -> None:
 
 
 def test_rows_of_a_wrong_shape_are_refused(pair: Pair) -> None:
-    modality = pair.family.modalities[0]
+    modality = pair.modality
     with pytest.raises(MediaError, match=rf"{modality}\[0\]: .*have 3 values a row"):
         wrong = {modality: np.ones((4, 3), np.float32)}
         pair.ask(pair.text(modality), "multi_modal_embeddings", wrong)
