@@ -24,14 +24,16 @@ if __package__ in (None, ""):  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from examples.tiny.phi4mm import AUDIO, IMAGE, MEDIA_TEMPLATE, save_processor
+from examples.tiny.phi4mm_adapters import save_adapters
 from examples.tiny.tokenizer import ASSISTANT, END, END_OF_TEXT, SYSTEM, USER, make_tokenizer
 
+ADAPTERS = {"vision": (256, 512), "speech": (320, 640)}
 CROP_SIZE, PATCH_SIZE, MAX_CROPS = 448, 14, 16
 SEED = 11
 
 
-def build(folder: Path) -> int:
-    """Writes the checkpoint; gives its number of weights."""
+def build(folder: Path, adapters: bool = False) -> int:
+    """Writes the checkpoint, with adapters of full rank if wanted; gives its number of weights."""
     tokenizer = make_tokenizer(
         [END_OF_TEXT, END, USER, ASSISTANT, SYSTEM, IMAGE, AUDIO],
         MEDIA_TEMPLATE,
@@ -55,6 +57,8 @@ def build(folder: Path) -> int:
         model = Phi4MultimodalForCausalLM(config)
         model.lm_head.weight.normal_(0.0, 0.1)
         model.lm_head.weight[len(tokenizer) :] = 0.0
+        if adapters:
+            save_adapters(folder, model.state_dict(), None, ADAPTERS)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     save_processor(folder, CROP_SIZE, PATCH_SIZE, MAX_CROPS)
@@ -63,8 +67,9 @@ def build(folder: Path) -> int:
 
 @click.command(help=__doc__)
 @click.argument("folder", type=click.Path(path_type=Path))
-def main(folder: Path) -> None:
-    click.echo(f"{build(folder):,} weights: {folder}")
+@click.option("--adapters", is_flag=True, help="With its two adapters, of full rank.")
+def main(folder: Path, adapters: bool) -> None:
+    click.echo(f"{build(folder, adapters):,} weights: {folder}")
 
 
 if __name__ == "__main__":

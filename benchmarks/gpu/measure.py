@@ -4,15 +4,18 @@
 
     python benchmarks/gpu/measure.py --json FILE
 
-Phi-4-multimodal's configuration with random weights in bf16 (``checkpoint.py``). The engine runs
-in its own process behind the ``LLM`` API; time to first token counts from the call on, with media
-and preprocessing. Stock transformers runs in this process on the same device, afterwards, and its
-times begin with encoder inputs at hand.
+Phi-4-multimodal's configuration with random weights in bf16 (``checkpoint.py``), with its two
+adapters of full rank, which a picture or a clip selects. The engine runs in its own process behind
+the ``LLM`` API, and then behind ``trtllm-serve``; time to first token counts from the call on, with
+media and preprocessing. Stock transformers runs in this process on the same device, afterwards,
+without adapters, and its times begin with encoder inputs at hand.
 """
 
 from __future__ import annotations
 
+import base64
 import gc
+import io
 import json
 import shutil
 import statistics
@@ -25,13 +28,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+import httpx
 import numpy as np
+import soundfile
 import torch
 import transformers
 
 if __package__ in (None, ""):  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from examples.demo_server import LocalServer
 from tensorrt_llm.bench.workloads import Conversation, Request, clip, picture
 from tensorrt_llm.executor.result import GenerationResult
 from tensorrt_llm.inputs.data import ProcessedPrompt
@@ -40,6 +46,7 @@ from tensorrt_llm.sampling_params import SamplingParams
 
 TEXT_TOKENS, PREFILL_TOKENS, DECODE_CONTEXT, DECODED = 4096, 8192, 4096, 64
 REPEATS, COLD = 50, 5
+MODEL = "phi4mm"
 WORDS = "please look at every part and say what is there then go on to the next one "
 
 
@@ -129,6 +136,56 @@ def of_engine(folder: Path, **options: Any) -> dict[str, Any]:
         rows["decode_batch_64_4k_ms"] = round(decode_ms(llm, 64), 3)
         rows["prompt"] = ready.prompt
     return rows
+
+
+def of_door(folder: Path) -> dict[str, Any]:
+    """Time to the first token over HTTP: the request with its media as ``data:`` URIs."""
+    program = (sys.executable, "-c", "from tensorrt_llm.commands.serve import main; main()")
+    options = ["--served_model_name", MODEL, "--max_seq_len", "65536", "--max_num_tokens", "16384"]
+    options += ["--kv_cache_max_tokens", "400000", "--dtype", "bfloat16"]
+    log = folder.parent / "trtllm-server.log"
+    with LocalServer([str(folder), *options], log, program=program) as server:
+        server.wait_until_ready()
+        with httpx.Client(base_url=server.url, trust_env=False, timeout=120) as client:
+            is_json = {"content-type": "application/json"}
+
+            def ask(number: int) -> tuple[float, int]:
+                body = json.dumps(chat_body(number)).encode()
+                begun = time.monotonic()
+                reply = client.post("/v1/chat/completions", content=body, headers=is_json)
+                took = 1e3 * (time.monotonic() - begun)
+                usage = reply.raise_for_status().json()["usage"]
+                return took, usage["prompt_tokens_details"]["cached_tokens"]
+
+            ask(90)
+            cold = [ask(number)[0] for number in range(COLD)]
+            warm = [ask(COLD - 1) for _ in range(REPEATS)]
+    assert all(cached > TEXT_TOKENS for _, cached in warm)
+    return {"cold_ttft": summary(cold), "repeat_ttft": summary([took for took, _ in warm])}
+
+
+def chat_body(number: int) -> dict[str, Any]:
+    """A chat of about 4k tokens of text, a picture of 17 crops as JPEG, a clip of 16 s as WAV."""
+    picture_file, clip_file = io.BytesIO(), io.BytesIO()
+    seen, heard = picture(number, 1792, 1792).data, clip(number, 16.0).data
+    seen.save(picture_file, "JPEG", quality=95)
+    soundfile.write(clip_file, *heard, format="WAV", subtype="PCM_16")
+
+    def uri(kind: str, file: io.BytesIO) -> dict[str, str]:
+        return {"url": f"data:{kind};base64,{base64.b64encode(file.getvalue()).decode()}"}
+
+    words = f"Number {number}. " + WORDS * (TEXT_TOKENS // len(WORDS.split()))
+    content = [
+        {"type": "text", "text": words},
+        {"type": "image_url", "image_url": uri("image/jpeg", picture_file)},
+        {"type": "audio_url", "audio_url": uri("audio/wav", clip_file)},
+    ]
+    return {
+        "model": MODEL,
+        "messages": [{"role": "user", "content": content}],
+        "max_tokens": 1,
+        "ignore_eos": True,
+    }
 
 
 def of_stock(folder: Path, prompt: ProcessedPrompt) -> dict[str, Any]:
@@ -222,7 +279,9 @@ def main(json_file: str, graphs: bool, stock: bool) -> None:
         folder = Path(name)
         # In processes of their own: whoever measures has the device's memory alone.
         here = Path(__file__).resolve().parent
-        subprocess.run([sys.executable, here / "checkpoint.py", folder], check=True)
+        subprocess.run([sys.executable, here / "checkpoint.py", folder, "--adapters"], check=True)
+        report["trtllm-serve"] = of_door(folder)
+        click.echo(json.dumps(report))
         ours = of_engine(folder)
         prompt = ours.pop("prompt")
         report["tensorrt_llm"] = ours

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,27 @@ _NAMES = (
 def build_phi4mm_lora(out: Path, generator: torch.Generator) -> None:
     """Writes it in transformers' layout: adapters in folders of their own."""
     build_phi4mm(out, generator)
-    for name, tensors in _adapters(load_file(out / "model.safetensors"), generator).items():
+    save_adapters(out, load_file(out / "model.safetensors"), generator, ADAPTERS)
+
+
+def save_adapters(
+    out: Path,
+    weights: Mapping[str, torch.Tensor],
+    generator: torch.Generator | None,
+    sizes: Mapping[str, tuple[int, int]],
+) -> None:
+    """Writes adapters as folders beside a checkpoint.
+
+    Args:
+        out: The checkpoint's folder.
+        weights: Its weights.
+        generator: Draws the matrices; None: torch's own.
+        sizes: Rank and alpha of each adapter by its name.
+    """
+    for name, tensors in _adapters(weights, generator, sizes).items():
         folder = out / f"{name}-lora"
-        folder.mkdir(exist_ok=True)
-        rank, alpha = ADAPTERS[name]
+        folder.mkdir(parents=True, exist_ok=True)
+        rank, alpha = sizes[name]
         settings = {
             "peft_type": "LORA",
             "task_type": "CAUSAL_LM",
@@ -70,7 +88,7 @@ def build_phi4mm_published(out: Path, generator: torch.Generator) -> None:
     build_phi4mm(out, generator, PUBLISHED_PLACEHOLDERS, TEXT_TEMPLATE)
     config = Phi4MultimodalConfig.from_pretrained(out)
     weights = load_file(out / "model.safetensors")
-    adapters = _adapters(weights, generator)
+    adapters = _adapters(weights, generator, ADAPTERS)
     published = {_published_name(name): tensor for name, tensor in weights.items()}
     for adapter, tensors in adapters.items():
         for name, tensor in tensors.items():
@@ -100,11 +118,13 @@ def build_phi4mm_published(out: Path, generator: torch.Generator) -> None:
 
 
 def _adapters(
-    weights: dict[str, torch.Tensor], generator: torch.Generator
+    weights: Mapping[str, torch.Tensor],
+    generator: torch.Generator | None,
+    sizes: Mapping[str, tuple[int, int]],
 ) -> dict[str, dict[str, torch.Tensor]]:
     """Matrices of each adapter under the names of transformers' converter."""
     adapters: dict[str, dict[str, torch.Tensor]] = {}
-    for adapter, (rank, _) in ADAPTERS.items():
+    for adapter, (rank, _) in sizes.items():
         tensors = adapters.setdefault(adapter, {})
         for name, weight in sorted(weights.items()):
             match = ADAPTED.fullmatch(name)

@@ -29,10 +29,13 @@ class AdapterRows:
         adapter: The adapter.
         rows: int64 indices into the batch of ``num_tokens``, or None for all rows of whatever
             shape, as in an encoder that runs over one item alone.
+        mask: In place of ``rows`` 1 for them and 0 for others, ``[num_tokens, 1]`` in the model's
+            type: for a captured step, whose work must be the same whatever its rows are.
     """
 
     adapter: LoraAdapter
     rows: torch.Tensor | None = None
+    mask: torch.Tensor | None = None
 
 
 class LoraLayers:
@@ -125,14 +128,17 @@ class LoraLayers:
     def _add(
         self, name: str, module: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor
     ) -> torch.Tensor | None:
-        active = [(group.rows, group.adapter.layers.get(name)) for group in self._active]
-        active = [(rows, weights) for rows, weights in active if weights is not None]
+        active = [(group, group.adapter.layers.get(name)) for group in self._active]
+        active = [(group, weights) for group, weights in active if weights is not None]
         if not active:
             return None
         (given,) = inputs
-        for rows, weights in active:
+        for group, weights in active:
             assert weights is not None
-            if rows is None:
+            if group.mask is not None:
+                output = output + weights.delta(given) * group.mask
+                continue
+            if group.rows is None:
                 output = output + weights.delta(given)
                 continue
             if given.numel() // given.shape[-1] != self._num_tokens:
@@ -142,7 +148,8 @@ class LoraLayers:
                 )
             # The output is nobody's yet but ours, as the layer has just made it.
             flat = output.view(self._num_tokens, -1)
-            flat.index_add_(0, rows, weights.delta(given.view(self._num_tokens, -1)[rows]))
+            changed = weights.delta(given.view(self._num_tokens, -1)[group.rows])
+            flat.index_add_(0, group.rows, changed)
         return output
 
     @staticmethod

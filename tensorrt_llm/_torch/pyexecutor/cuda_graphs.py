@@ -1,18 +1,23 @@
 # Copyright (c) 2026 The tensorrt_llm (independent implementation) contributors.
 # SPDX-License-Identifier: Apache-2.0
-"""The decoder's step for one token a request as CUDA graphs, one for each padded batch size.
+"""The decoder's step for one token a request as CUDA graphs, by padded batch size and adapters.
 
 Such a step is the generation phase, and the last token of a repeated prompt. Launched one by one
 its kernels take the processor longer than the device; a graph launches all of them at once. What
 differs between steps stands in tensors whose place does not change. Rows that only fill a batch up
 have no slot and see no token, so that they write and read nothing.
+
+Of adapters those of the checkpoint itself are captured, each alone and all together: a mask says
+which rows each of them changes. Layers of a graph without adapters are compiled, so that what lies
+between two products is one kernel rather than ten.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,6 +32,8 @@ from tensorrt_llm._torch.attention_backend import (
 )
 from tensorrt_llm._torch.load_progress import draws_bars
 from tensorrt_llm._torch.models.modeling_utils import DecoderModel
+from tensorrt_llm._torch.peft import AdapterRows, LoraAdapter
+from tensorrt_llm._torch.pyexecutor.compiled_layers import compiled_layers
 from tensorrt_llm._torch.pyexecutor.step_layout import StepLayout
 from tensorrt_llm.logger import get_logger
 
@@ -36,11 +43,19 @@ logger = get_logger(__name__)
 _GRAPH_BYTES = 64 << 20
 
 
+def adapter_sets(model: DecoderModel) -> list[frozenset[LoraAdapter]]:
+    """The sets of adapters that graphs are captured for, smaller ones first."""
+    own = list(model.mode_adapters.values())
+    alone = [frozenset([adapter]) for adapter in own]
+    return [frozenset(), *alone, *([frozenset(own)] if len(own) > 1 else [])]
+
+
 def graph_bytes(model: DecoderModel, sizes: Sequence[int]) -> int:
     """Device memory to leave free for graphs of these sizes, in bytes; an upper estimate."""
     if not sizes:
         return 0
-    return len(sizes) * _GRAPH_BYTES + 3 * max(sizes) * model.vocab_size * 4
+    count = len(sizes) * len(adapter_sets(model))
+    return count * _GRAPH_BYTES + 3 * max(sizes) * model.vocab_size * 4
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,7 @@ class _Graph:
         slots: int64 ``[size]``; below zero for a row that fills up.
         kv_lens: int32 ``[size]``; 0 for such a row.
         block_tables: int32 ``[size, most blocks]``.
+        masks: By adapter the rows that it changes, ``[size, 1]`` in the model's type.
     """
 
     graph: torch.cuda.CUDAGraph = field(repr=False)
@@ -62,10 +78,14 @@ class _Graph:
     slots: torch.Tensor = field(repr=False)
     kv_lens: torch.Tensor = field(repr=False)
     block_tables: torch.Tensor = field(repr=False)
+    masks: Mapping[LoraAdapter, torch.Tensor] = field(repr=False)
 
     @classmethod
-    def empty(cls, size: int, axes: int, most_blocks: int, device: torch.device) -> _Graph:
+    def empty(
+        cls, size: int, model: DecoderModel, most_blocks: int, adapters: frozenset[LoraAdapter]
+    ) -> _Graph:
         """One whose rows all fill up."""
+        axes, device = model.position_axes, model.device
 
         def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
@@ -77,6 +97,7 @@ class _Graph:
             slots=zeros(size) - 1,
             kv_lens=zeros(size, dtype=torch.int32),
             block_tables=zeros(size, most_blocks, dtype=torch.int32),
+            masks={adapter: zeros(size, 1, dtype=model.dtype) for adapter in adapters},
         )
 
     def metadata(self, pool: PagedKVPool, backend: AttentionBackend) -> AttentionMetadata:
@@ -95,7 +116,13 @@ class _Graph:
         )
         return AttentionMetadata(pool, self.slots, (), backend, batch)
 
-    def fill(self, layout: StepLayout, kv_lens: Sequence[int], block_tables: np.ndarray) -> None:
+    def fill(
+        self,
+        layout: StepLayout,
+        kv_lens: Sequence[int],
+        block_tables: np.ndarray,
+        adapters: Sequence[Sequence[LoraAdapter]],
+    ) -> None:
         """Puts a step in."""
         count, size = layout.num_tokens, len(self.slots)
         self.input_ids[:count].copy_(layout.input_ids)
@@ -108,6 +135,9 @@ class _Graph:
         self.kv_lens.copy_(torch.from_numpy(lens))
         tables = torch.from_numpy(block_tables)
         self.block_tables[:count, : tables.shape[1]].copy_(tables)
+        for adapter, mask in self.masks.items():
+            rows = [adapter in own for own in adapters] + [False] * (size - count)
+            mask.copy_(torch.tensor(rows)[:, None])
 
 
 class DecoderGraphs:
@@ -128,8 +158,9 @@ class DecoderGraphs:
         sizes: Sequence[int],
     ) -> None:
         self._model, self._pool, self._backend = model, pool, backend
+        self._compiles = True
         self._most_blocks = -(-model.max_seq_len // pool.tokens_per_block)
-        self._graphs: dict[int, _Graph] = {}
+        self._graphs: dict[tuple[int, frozenset[LoraAdapter]], _Graph] = {}
         # A graph reads tensors by address: what it has captured must live as long as it does.
         self._metadata: list[AttentionMetadata] = []
         self._logits = torch.zeros(
@@ -140,10 +171,14 @@ class DecoderGraphs:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Captured batch sizes, ascending."""
-        return tuple(sorted(self._graphs))
+        return tuple(sorted({size for size, _ in self._graphs}))
 
     def run(
-        self, layout: StepLayout, kv_lens: Sequence[int], block_tables: np.ndarray
+        self,
+        layout: StepLayout,
+        kv_lens: Sequence[int],
+        block_tables: np.ndarray,
+        adapters: Sequence[Sequence[LoraAdapter]],
     ) -> torch.Tensor | None:
         """Runs a step of one token a sequence, none of them a row of media.
 
@@ -151,18 +186,25 @@ class DecoderGraphs:
             layout: The step.
             kv_lens: Tokens of each sequence once this step's are written.
             block_tables: int32 ``[sequences, most blocks]``.
+            adapters: Those of each sequence.
 
         Returns:
-            float32 logits ``[sequences, vocab_size]``; None if no graph is large enough.
+            float32 logits ``[sequences, vocab_size]``; None if no graph is large enough, or has
+            the adapters.
         """
-        size = next((size for size in self.sizes if size >= layout.num_tokens), None)
-        if size is None or block_tables.shape[1] > self._most_blocks:
+        graph = self.fitting(layout.num_tokens, adapters)
+        if graph is None or block_tables.shape[1] > self._most_blocks:
             return None
-        graph = self._graphs[size]
-        graph.fill(layout, kv_lens, block_tables)
+        graph.fill(layout, kv_lens, block_tables, adapters)
         graph.graph.replay()
         # The next step writes over them.
         return self._logits[: layout.num_tokens].clone()
+
+    def fitting(self, count: int, adapters: Sequence[Sequence[LoraAdapter]]) -> _Graph | None:
+        """The smallest graph for so many rows that has these adapters; None if there is none."""
+        wanted = frozenset(adapter for own in adapters for adapter in own)
+        kinds = [(s, own) for s, own in self._graphs if s >= count and wanted <= own]
+        return self._graphs[min(kinds, key=lambda kind: (kind[0], len(kind[1])))] if kinds else None
 
     @torch.inference_mode()
     def _capture(self, sizes: Sequence[int]) -> None:
@@ -170,26 +212,17 @@ class DecoderGraphs:
         started, device = time.perf_counter(), self._pool.device
         before, _ = torch.cuda.mem_get_info(device)
         stream, memory = torch.cuda.Stream(device), torch.cuda.graph_pool_handle()
-        bars = tqdm(sizes, desc="capturing CUDA graphs", unit="graph", disable=not draws_bars())
-        for size in bars:
-            graph = _Graph.empty(size, self._model.position_axes, self._most_blocks, device)
+        kinds = [(size, adapters) for size in sizes for adapters in adapter_sets(self._model)]
+        bars = tqdm(kinds, desc="capturing CUDA graphs", unit="graph", disable=not draws_bars())
+        for size, adapters in bars:
             try:
-                metadata = graph.metadata(self._pool, self._backend)
-                self._metadata.append(metadata)
-                stream.wait_stream(torch.cuda.current_stream(device))
-                with torch.cuda.stream(stream):
-                    self._step(graph, metadata)  # compiles, and lets libraries take what they want
-                torch.cuda.current_stream(device).wait_stream(stream)
-                with torch.cuda.graph(
-                    graph.graph, pool=memory, stream=stream, capture_error_mode="thread_local"
-                ):
-                    self._step(graph, metadata)
+                graph = self._capture_one(size, adapters, stream, memory)
             except Exception as error:
                 logger.warning("steps run kernel by kernel: no CUDA graph of %d: %s", size, error)
                 self._graphs.clear()
                 torch.cuda.synchronize(device)
                 return
-            self._graphs[size] = graph
+            self._graphs[size, adapters] = graph
         after, _ = torch.cuda.mem_get_info(device)
         logger.info(
             "captured %d CUDA graphs in %.1f s, %.0f MiB",
@@ -198,8 +231,44 @@ class DecoderGraphs:
             (before - after) / 2**20,
         )
 
+    def _capture_one(
+        self, size: int, adapters: frozenset[LoraAdapter], stream: torch.cuda.Stream, memory: Any
+    ) -> _Graph:
+        # Compiled with adapters the layers take minutes, as each has matrices of its own.
+        if self._compiles and not adapters:
+            graph = self._empty(size, adapters)
+            try:
+                with compiled_layers(self._model):
+                    self._record(graph, stream, memory)
+                return graph
+            except Exception as error:
+                # What a compiler cannot do is no reason to launch kernels one by one.
+                logger.warning("layers of CUDA graphs are not compiled: %s", error)
+                self._compiles = False
+                torch.cuda.synchronize(self._pool.device)
+        graph = self._empty(size, adapters)
+        self._record(graph, stream, memory)
+        return graph
+
+    def _empty(self, size: int, adapters: frozenset[LoraAdapter]) -> _Graph:
+        return _Graph.empty(size, self._model, self._most_blocks, adapters)
+
+    def _record(self, graph: _Graph, stream: torch.cuda.Stream, memory: Any) -> None:
+        device = self._pool.device
+        metadata = graph.metadata(self._pool, self._backend)
+        self._metadata.append(metadata)
+        stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(stream):
+            self._step(graph, metadata)  # compiles, and lets libraries take what they want
+        torch.cuda.current_stream(device).wait_stream(stream)
+        with torch.cuda.graph(
+            graph.graph, pool=memory, stream=stream, capture_error_mode="thread_local"
+        ):
+            self._step(graph, metadata)
+
     def _step(self, graph: _Graph, metadata: AttentionMetadata) -> None:
         embeds = self._model.embedding(graph.input_ids)
-        with self._model.lora.applied([], len(graph.slots)):
+        groups = [AdapterRows(adapter, mask=mask) for adapter, mask in graph.masks.items()]
+        with self._model.lora.applied(groups, len(graph.slots)):
             hidden = self._model.forward(embeds, graph.position_ids, metadata)
         self._logits[: len(graph.slots)].copy_(self._model.logits(hidden))

@@ -101,10 +101,14 @@ class ModelEngine:
             return None
         if layout.num_tokens > len(layout.chunks):
             return None
-        for chunk in layout.chunks:
-            if chunk.request.adapters or chunk.request.prompt_scores is not None:
-                return None
-        return self._graphs.run(layout, [chunk.end for chunk in layout.chunks], block_tables)
+        if any(chunk.request.prompt_scores is not None for chunk in layout.chunks):
+            return None
+        return self._graphs.run(
+            layout,
+            [chunk.end for chunk in layout.chunks],
+            block_tables,
+            [chunk.request.adapters for chunk in layout.chunks],
+        )
 
     def lay_out_ahead(self, requests: Sequence[LlmRequest], block_tables: np.ndarray) -> StepLayout:
         """Lays out the step of each request's next token, which is not known yet.

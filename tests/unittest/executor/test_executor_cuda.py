@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import torch
+from support.checkpoints import build_checkpoint
 from support.engine import assert_idle, running, start, text_prompt
 from support.media import clip, picture
 from support.prompts import PromptMaker
@@ -69,6 +72,40 @@ def test_bfloat16_repeats_share_and_agree(phi4mm_checkpoint, prompts) -> None:
                 rtol=0,
             )
         assert_idle(executor)
+
+
+def test_adapters_in_graphs_change_the_rows_of_their_requests(checkpoint_root) -> None:
+    """Requests of each adapter, of both and of none in one batch, with graphs and without."""
+    checkpoint = build_checkpoint("phi4mm_lora", checkpoint_root)
+    make = PromptMaker(checkpoint)
+    asked = [
+        make("<|user|>Only words here.<|end|><|assistant|>"),
+        make("<|user|><|audio|>What?<|end|><|assistant|>", clip(1, 4.0)),
+        make("<|user|><|image|>What?<|end|><|assistant|>", picture(1)),
+        make("<|user|><|image|><|audio|>What?<|end|><|assistant|>", picture(1), clip(1, 4.0)),
+    ]
+    answers = []
+    for options in ({"cuda_graph_config": None}, {}):
+        with running(checkpoint, device="cuda", dtype="float32", **options) as executor:
+            graphs = executor._engine._engine._graphs
+            if graphs is not None:
+                assert len({adapters for _, adapters in graphs._graphs}) == 4
+                graphs.run = Mock(wraps=graphs.run)
+            results = [start(executor, prompt, 12) for prompt in asked]
+            answers.append([result.result(timeout=120).outputs[0] for result in results])
+            # Alone each takes the graphs of its own adapter.
+            for prompt in asked:
+                start(executor, prompt, 12).result(timeout=120)
+            if graphs is not None:
+                assert graphs.run.call_count > 4 * 11
+                for layout, _, _, adapters in (call.args for call in graphs.run.call_args_list):
+                    assert graphs.fitting(layout.num_tokens, adapters) is not None
+            assert_idle(executor)
+    for plain, replayed in zip(*answers, strict=True):
+        assert plain.token_ids == replayed.token_ids
+        torch.testing.assert_close(
+            replayed.generation_logits, plain.generation_logits, atol=2e-3, rtol=0
+        )
 
 
 @pytest.mark.parametrize(
