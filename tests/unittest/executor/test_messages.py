@@ -92,6 +92,7 @@ def request(**sampling) -> GenerationRequest:
         uuid="mine",
         part="messages[0]",
         deferred=DeferredContent(lambda: "pixels"),
+        grid=(1, 3),
     )
     positions = np.arange(27, dtype=np.int32).reshape(3, 9)
     prompt = ProcessedPrompt(np.arange(9, dtype=np.int32), (item,), "text", "vision", positions, 3)
@@ -108,6 +109,7 @@ RETENTION = KvCacheRetentionConfig(
 NOT_SENT = {
     (ProcessedPrompt, "text"): "the engine has no use for it",
     (ProcessedItem, "deferred"): "only the door decodes",
+    (ProcessedItem, "grid"): "only who asks the door for rows is told",
 }
 # Fields of the examples at their defaults, because there is no other value beside the others'.
 ONE_VALUE = {(GuidedDecodingParams, name) for name in ("regex", "grammar", "json_object", "choice")}
